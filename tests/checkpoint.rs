@@ -11,14 +11,13 @@ use desk::{Desk, Fate, owner};
 use edgelect::checkpoint::MAX_VALUE_BYTES;
 use edgelect::lease::{self, Reading};
 use edgelect::store::Store;
-use edgelect::store::dynamodb::DynamoDbConfig;
-use edgelect::store::route53::Route53Config;
 use edgelect::{
-    Checkpoint, CheckpointError, Config, Credentials, DynamoDbStore, EpochStore, Owner, Refusal,
-    Route53Store, S3Config, S3Store, Settings,
+    Checkpoint, CheckpointError, Config, DynamoDbStore, EpochStore, Owner, Refusal, Route53Store,
+    S3Store, Settings,
 };
 use futures::FutureExt;
 use worlds::virtual_time::{Machine, Virtual, config};
+use worlds::{bucket_with, credentials, item, record_set};
 
 type Ended = Result<(), CheckpointError>;
 
@@ -351,20 +350,9 @@ fn a_key_follows_the_rules_of_the_lease_object_and_is_not_its_own() {
 
 #[test]
 fn a_bucket_keeps_checkpoints_beside_a_lease_and_a_table_a_zone_and_epochs_keep_none() {
-    let credentials = || Credentials {
-        access_key_id: "a".to_owned(),
-        secret_access_key: "b".to_owned(),
-        session_token: None,
-    };
-    let (endpoint, shard_id) = (Some("https://store.example".to_owned()), "cursor".to_owned());
-    let s3 = S3Config {
-        endpoint: endpoint.clone(),
-        bucket: "jobs".to_owned(),
-        key: "leader.json".to_owned(),
-        ..S3Config::default()
-    };
     let host = Virtual::default;
-    let store = S3Store::new(s3.clone(), credentials(), host()).expect("a good store");
+    let store =
+        S3Store::new(bucket_with("leader.json"), credentials(), host()).expect("a good store");
     assert_eq!(store.at("/a").err().expect("no good key").field, "lockfilePath");
     let cursor = store.at("reports/cursor.json").expect("a good key");
     assert_eq!(cursor.describe(), store.describe());
@@ -374,23 +362,7 @@ fn a_bucket_keeps_checkpoints_beside_a_lease_and_a_table_a_zone_and_epochs_keep_
         assert_eq!(error.kind, Refusal::Store, "{error}");
         assert!(error.message.contains("keeps leases only"), "{error}");
     }
-    let table = DynamoDbConfig {
-        endpoint: endpoint.clone(),
-        region: None,
-        table: "leases".to_owned(),
-        shard_id: shard_id.clone(),
-        lease_ms: 15_000,
-    };
-    refused(&DynamoDbStore::new(table, credentials(), host()).expect("a good table"));
-    let zone = Route53Config {
-        endpoint,
-        hosted_zone_id: "Z1234567890ABC".to_owned(),
-        record_prefix: "lock".to_owned(),
-        domain_name: "jobs.example.com".to_owned(),
-        shard_id,
-        lease_ms: 15_000,
-    };
-    refused(&Route53Store::new(zone, credentials(), host()).expect("a good zone"));
-    let epochs = S3Config { key: "cursor".to_owned(), ..s3 };
-    refused(&EpochStore::new(epochs, credentials(), host()).expect("a good bucket"));
+    refused(&DynamoDbStore::new(item(), credentials(), host()).expect("a good table"));
+    refused(&Route53Store::new(record_set(), credentials(), host()).expect("a good zone"));
+    refused(&EpochStore::new(bucket_with("cursor"), credentials(), host()).expect("a good bucket"));
 }

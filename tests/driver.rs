@@ -140,19 +140,6 @@ fn s10_nobody_competes_while_the_work_of_a_lost_term_goes_on_and_the_status_says
 }
 
 #[test]
-fn s10_a_resignation_that_the_work_ignores_ends_and_the_next_term_waits_for_the_work() {
-    let mut world = world(false);
-    world.pass(6_000);
-    world.handle.tell(Input::Resign);
-    world.pass(120_000);
-    assert!(world.gave_up_last());
-    assert_eq!((world.acquired(), world.lost().len()), (1, 1));
-    world.work_ends();
-    world.pass(100);
-    assert_eq!(world.acquired(), 2);
-}
-
-#[test]
 fn c61_a_hung_request_leaves_room_for_three_attempts() {
     let mut world = world(true);
     world.pass(9_999);

@@ -4,13 +4,11 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use edgelect::clock::Now;
 use edgelect::driver::init;
 use edgelect::election::{Election, Event, LostReason};
 use edgelect::lease::{self, Ask, Format, Lease, Reading};
 use edgelect::object_store_lock::{LeaderElectionRecord, ObjectStoreLock};
 use edgelect::operator::{OperatorError, Receipt, Words, pause, resume, step_down};
-use edgelect::request::{Request, Response};
 use edgelect::status::status;
 use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Fault, FaultKind, Operation, Outcome, Store};
@@ -24,29 +22,6 @@ type Asked = Result<Receipt, OperatorError>;
 
 fn words() -> Words {
     Words { by: "ada".to_owned(), why: "a new database".to_owned() }
-}
-
-/// The operator's host, whose pauses take no time.
-struct Hand(Virtual);
-
-impl Host for Hand {
-    fn now(&self) -> Now {
-        self.0.now()
-    }
-
-    async fn sleep(&self, ms: u64) {
-        if ms >= 10_000 {
-            std::future::pending().await
-        }
-    }
-
-    fn random(&self) -> Result<[u8; 16], String> {
-        self.0.random()
-    }
-
-    async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
-        self.0.fetch(request, limit).await
-    }
 }
 
 /// A group of members over one store in memory.
@@ -93,10 +68,10 @@ impl Group {
         self.members.push((handle, end));
     }
 
-    /// Where the next request is made.
-    fn hand(&self) -> Hand {
+    /// Where the next request is made: the operator's pauses take no time.
+    fn hand(&self) -> Virtual {
         self.requests.set(self.requests.get() + 1);
-        Hand(self.machine.host.seeded(self.requests.get()))
+        self.machine.host.seeded(self.requests.get()).hasty(10_000)
     }
 
     fn pause(&self, until_ms: Option<u64>) -> Asked {
@@ -194,22 +169,6 @@ fn a_pause_ends_at_its_time() {
     assert_eq!((group.leader(), &*group.how()), (Some(0), "paused"));
     let past = group.pause(until_ms);
     assert!(matches!(past, Err(OperatorError::Config(_))), "{past:?}");
-}
-
-#[test]
-fn who_comes_to_a_paused_group_claims_neither_a_free_record_nor_a_dead_leaders() {
-    for mut group in [Group::new(&[]), Group::dead()] {
-        assert!(group.pause(None).expect("asked").written);
-        group.join("b");
-        group.machine.pass(3_600_000);
-        let told = group.step_down();
-        assert!(matches!(told, Err(OperatorError::NobodyLeads(_))), "{told:?}");
-        group.machine.pass(60_000);
-        assert_eq!(group.leader(), None);
-        group.resume().expect("asked");
-        group.machine.pass(40_000);
-        assert_eq!(group.leader(), Some(0));
-    }
 }
 
 #[test]
@@ -335,7 +294,7 @@ fn a_resume_does_not_ask_the_own_clock_whether_the_pause_is_over() {
     let (host, memory) = (group.machine.host.clone(), group.memory.clone());
     let store = Through(async move |operation| undated(memory.perform(operation).await.outcome));
     group.pause_over(&store, Some(host.wall_ms() + 600_000)).expect("it is written");
-    let fast = Hand(host.ahead(900_000).seeded(99));
+    let fast = host.ahead(900_000).seeded(99).hasty(10_000);
     let told = block_on(resume(&store, &fast, &config(), &words()));
     assert!(told.is_ok_and(|receipt| receipt.written));
     group.join("b");

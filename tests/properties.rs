@@ -5,7 +5,6 @@
 
 mod addresses;
 mod answers;
-mod claims;
 mod draw;
 mod hold;
 mod kubernetes;

@@ -7,4 +7,4 @@ mod once;
 mod past;
 mod settings;
 mod untimed;
-mod world;
+pub mod world;

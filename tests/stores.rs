@@ -8,14 +8,14 @@ use crate::conformance::{self, Traits};
 use crate::double::{Double, Manner};
 use crate::histories;
 use crate::histories::{Plan, Tally};
-use edgelect::clock::Now;
 use edgelect::lease::Format;
-use edgelect::request::{Request, Response};
 use edgelect::store::memory::Memory;
 use edgelect::store::{Operation, Outcome, Store};
-use edgelect::{Credentials, EpochStore, Host, S3Config};
+use edgelect::{EpochStore, S3Config};
 use futures::executor::block_on;
-use worlds::bucket::{self, Bucket};
+use worlds::bucket::Bucket;
+use worlds::virtual_time::Virtual;
+use worlds::{bucket_with, credentials};
 
 const NOW_MS: u64 = 1_795_000_000_999;
 
@@ -84,54 +84,26 @@ fn memory_with_records_for_kubernetes_members_conforms() {
     assert_eq!(block_on(conformance::check(traits, fresh)), conformance::OF_LEASES);
 }
 
-/// A host whose only server is a bucket without `If-Match`.
-#[derive(Clone, Default)]
-struct Desk {
-    bucket: Rc<RefCell<Bucket>>,
-    /// Every how many creations the bucket takes one without looking, if it does.
-    blind: Option<u64>,
-}
-
-impl Host for Desk {
-    fn now(&self) -> Now {
-        Now::new(5_000, bucket::BEGAN_MS + 5_000)
-    }
-
-    async fn sleep(&self, _ms: u64) {}
-
-    fn random(&self) -> Result<[u8; 16], String> {
-        Ok([7; 16])
-    }
-
-    async fn fetch(&self, mut request: Request, _limit: usize) -> Result<Response, String> {
-        conformance::pause().await;
-        let created = self.bucket.borrow().counts.get("create").copied().unwrap_or_default();
-        if self.blind.is_some_and(|every| created % every == every - 1) {
-            request.headers_mut().remove("if-none-match");
-            *self.bucket.borrow_mut().counts.entry("create").or_default() += 1;
+/// Epochs in a bucket without `If-Match`, which takes one of so many creations without looking, if said.
+fn epochs(blind: Option<u64>, format: Format) -> EpochStore<Virtual> {
+    let bucket = Rc::<RefCell<Bucket>>::default();
+    let host = Virtual::default().seeded(7).asking(move |mut request| {
+        let bucket = Rc::clone(&bucket);
+        async move {
+            conformance::pause().await;
+            let created = bucket.borrow().counts.get("create").copied().unwrap_or_default();
+            if blind.is_some_and(|every| created % every == every - 1) {
+                request.headers_mut().remove("if-none-match");
+                *bucket.borrow_mut().counts.entry("create").or_default() += 1;
+            }
+            let response = bucket.borrow_mut().perform(5_000, 0, &request);
+            conformance::pause().await;
+            Ok(response)
         }
-        let response = self.bucket.borrow_mut().perform(5_000, 0, &request);
-        conformance::pause().await;
-        Ok(response)
-    }
-}
-
-fn epochs(blind: Option<u64>, format: Format) -> EpochStore<Desk> {
-    let config = S3Config {
-        endpoint: Some("https://s3.example.com".to_owned()),
-        bucket: "jobs".to_owned(),
-        region: None,
-        path_style: Some(true),
-        key: "leader/g".to_owned(),
-        format,
-    };
-    let credentials = Credentials {
-        access_key_id: "AKIDEXAMPLE".to_owned(),
-        secret_access_key: "the-secret".to_owned(),
-        session_token: None,
-    };
-    let desk = Desk { blind, ..Desk::default() };
-    EpochStore::new(config, credentials, desk).expect("a usable configuration")
+    });
+    host.now_ms.set(5_000);
+    let config = S3Config { format, ..bucket_with("leader/g") };
+    EpochStore::new(config, credentials(), host).expect("a usable configuration")
 }
 
 #[test]

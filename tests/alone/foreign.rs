@@ -78,39 +78,6 @@ fn s7_s12_a_stop_releases_a_reservation_and_leaves_one_that_keeps_a_term_to_run_
 }
 
 #[test]
-fn s7_a_reservation_known_long_after_the_bytes_were_seen_is_waited_for_like_them() {
-    for stops in [false, true] {
-        let mut alone = Alone::new(&settings());
-        let (first, _) = alone.until_written("\"0\"", "{}");
-        let read_ms = alone.ms;
-        // Others may heal, lead and be overwritten by the same bytes while this session hears nothing.
-        loop {
-            alone.ms += 1_500;
-            alone.silence();
-            if alone.ms - read_ms > 9_000 {
-                break;
-            }
-            alone.step();
-        }
-        if stops {
-            alone.tell(Input::Stop { park: false });
-        }
-        alone.reads();
-        alone.found("\"1\"", &text(&first));
-        match stops {
-            // A tombstone would free what somebody may hold.
-            true => assert_eq!(alone.step(), Step::Finished),
-            false => {
-                let seen_ms = alone.ms;
-                alone.until_written("\"1\"", &text(&first));
-                let waited_ms = alone.ms - seen_ms;
-                assert!(waited_ms >= 15_000, "claimed {waited_ms} ms after the read-back");
-            }
-        }
-    }
-}
-
-#[test]
 fn the_time_in_a_record_that_follows_a_caches_old_answer_is_not_of_that_time() {
     let mut alone = Alone::new(&settings());
     alone.reads();

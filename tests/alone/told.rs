@@ -3,7 +3,7 @@
 use edgelect::clock::Now;
 use edgelect::config::HostClock;
 use edgelect::election::{Election, Event, Step};
-use edgelect::lease::{self, Lease};
+use edgelect::lease::{self, Lease, Reading};
 use edgelect::store::{Answer, Condition, Facts, Fault, FaultKind, Outcome, Version};
 use edgelect::{Config, Input, Settings};
 
@@ -58,6 +58,11 @@ impl Alone {
         let (ms, from_ms, ahead_ms, takes_ms) = (0, AT_MS, 0, 10);
         let (dated, modified_ms, told) = (true, None, Vec::new());
         Self { election, ms, from_ms, ahead_ms, dated, modified_ms, takes_ms, told }
+    }
+
+    /// Over a store that tells no time; the wall clock shows this at 0 ms.
+    pub fn undated(election: Election, from_ms: u64) -> Self {
+        Self { dated: false, from_ms, ..Self::of(election) }
     }
 
     pub fn now(&self) -> Now {
@@ -138,6 +143,11 @@ impl Alone {
 
     pub fn found(&mut self, version: &str, body: &str) {
         self.answer(found(version, body));
+    }
+
+    pub fn shows(&mut self, version: &str, lease: &Lease) {
+        let reading = Reading::Lease(Box::new(lease.clone()));
+        self.answer(Outcome::Found { version: Version(version.to_owned()), reading });
     }
 
     pub fn written(&mut self, version: &str) {

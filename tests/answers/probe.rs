@@ -4,11 +4,9 @@ use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::task::Poll;
 
-use edgelect::clock::Now;
 use edgelect::lease::Format;
 use edgelect::probe::{Effort, Finding, Judged, Offset, Report, Step, key, probe, violation};
 use edgelect::protocol::Protocol;
-use edgelect::request::{Request, Response};
 use edgelect::store::memory::Memory;
 use edgelect::store::s3::S3;
 use edgelect::store::{
@@ -434,20 +432,8 @@ fn s3_no_object_but_a_probes_can_be_deleted() {
 #[test]
 fn c26_the_probes_of_two_servers_do_not_meet() {
     // Whatever a host draws goes into the key.
-    struct Dice(u8);
-    impl Host for Dice {
-        fn now(&self) -> Now {
-            Virtual::default().now()
-        }
-        async fn sleep(&self, _ms: u64) {}
-        fn random(&self) -> Result<[u8; 16], String> {
-            Ok([self.0; 16])
-        }
-        async fn fetch(&self, _request: Request, _limit: usize) -> Result<Response, String> {
-            Err("there is no network here".to_owned())
-        }
-    }
-    let keys = [1, 2].map(|drawn| key("jobs/leader.json", &Dice(drawn)).expect("randomness"));
+    let host = |drawn| Virtual::default().seeded(drawn);
+    let keys = [1, 2].map(|drawn| key("jobs/leader.json", &host(drawn)).expect("randomness"));
     assert!(
         keys[0] != keys[1] && keys.iter().all(|key| key.starts_with("jobs/leader.json.probe-"))
     );

@@ -5,17 +5,15 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use edgelect::clock::Now;
-use edgelect::request::{Request, Response};
 use edgelect::store::memory::Memory;
 use edgelect::store::{Operation, Outcome, Store};
-use edgelect::{Checkpoint, Host, Refusal};
+use edgelect::{Checkpoint, Refusal};
 use futures::channel::oneshot;
 use futures::executor::{LocalPool, block_on};
 use futures::task::LocalSpawnExt;
 
 use super::desk::{lease_of, owner, unknown};
-use worlds::virtual_time::{Through, config, undated};
+use worlds::virtual_time::{Through, Virtual, config, undated};
 
 const TERMS: [u64; 2] = [7, 8];
 
@@ -62,29 +60,6 @@ fn queue(window: Window) -> impl Store {
     })
 }
 
-/// No time passes: a pause is over at once, a timeout never comes.
-struct Still(u8);
-
-impl Host for Still {
-    fn now(&self) -> Now {
-        Now::new(0, 0)
-    }
-
-    async fn sleep(&self, ms: u64) {
-        if ms == config().request_timeout_ms {
-            std::future::pending().await
-        }
-    }
-
-    fn random(&self) -> Result<[u8; 16], String> {
-        Ok([self.0; 16])
-    }
-
-    async fn fetch(&self, _request: Request, _limit: usize) -> Result<Response, String> {
-        unreachable!("a queue has no network")
-    }
-}
-
 /// What a term has been told, in order.
 #[derive(Clone, Debug, PartialEq)]
 enum Told {
@@ -96,7 +71,7 @@ enum Told {
 type Diary = Rc<RefCell<Vec<Told>>>;
 
 /// Opens, again once if nobody knows, and writes; what failed for good ends it.
-async fn work(store: impl Store, host: Still, token: u64, writes: usize, diary: Diary) {
+async fn work(store: impl Store, host: Virtual, token: u64, writes: usize, diary: Diary) {
     let tell = |told| diary.borrow_mut().push(told);
     for _ in 0..2 {
         let mut state = match Checkpoint::open(&store, &host, owner(token)).await {
@@ -177,7 +152,9 @@ fn run(choices: &mut Choices, writes: [usize; 2], faults: usize) -> (Run, [Vec<T
     let diaries: [Diary; 2] = Default::default();
     let mut pool = LocalPool::new();
     for who in 0..2 {
-        let (queue, host) = (queue(Rc::clone(&windows[who])), Still(who as u8));
+        // No time passes: a pause is over at once, a timeout never comes.
+        let host = Virtual::default().seeded(who as u8).hasty(config().request_timeout_ms);
+        let queue = queue(Rc::clone(&windows[who]));
         let task = work(queue, host, TERMS[who], writes[who], Rc::clone(&diaries[who]));
         pool.spawner().spawn_local(task).expect("the pool is alive");
     }

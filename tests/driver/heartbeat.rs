@@ -8,40 +8,25 @@ use edgelect::config::PeerSettings;
 use edgelect::election::{Election, Event};
 use edgelect::peer::{Desk, Question};
 use edgelect::proof::Secrets;
-use edgelect::request::{self, Request, Response};
+use edgelect::request;
 use edgelect::{Handle, Host, Settings};
 use worlds::virtual_time::{Hanging, Machine, Virtual, config_of};
 
 /// A host from which one other member can be asked.
-#[derive(Clone)]
-struct Street {
-    time: Virtual,
-    other: Rc<RefCell<Option<Handle>>>,
-    cut: Rc<Cell<bool>>,
-}
-
-impl Host for Street {
-    fn now(&self) -> Now {
-        self.time.now()
-    }
-
-    async fn sleep(&self, ms: u64) {
-        self.time.sleep(ms).await;
-    }
-
-    fn random(&self) -> Result<[u8; 16], String> {
-        self.time.random()
-    }
-
-    async fn fetch(&self, request: Request, _limit: usize) -> Result<Response, String> {
-        if self.cut.get() {
-            return std::future::pending().await;
+fn street(time: &Virtual, other: Option<Handle>, cut: &Rc<Cell<bool>>) -> Virtual {
+    let (asked, cut) = (time.clone(), Rc::clone(cut));
+    time.asking(move |request| {
+        let (asked, cut, other) = (asked.clone(), cut.get(), other.clone());
+        async move {
+            if cut {
+                return std::future::pending().await;
+            }
+            let query = request.uri().query().unwrap_or("");
+            let answer = other.ok_or("nobody is there")?.answer_peer(&asked, query).await;
+            let body = answer.body.as_bytes().into();
+            request::answer(answer.status, [], body).map_err(|error| error.to_string())
         }
-        let other = self.other.borrow().clone().ok_or("nobody is there")?;
-        let answer = other.answer_peer(self, request.uri().query().unwrap_or("")).await;
-        let body = answer.body.as_bytes().into();
-        request::answer(answer.status, [], body).map_err(|error| error.to_string())
-    }
+    })
 }
 
 type Told = Rc<RefCell<Vec<(u64, String)>>>;
@@ -68,8 +53,7 @@ fn pair(heartbeat_ms: Option<u64>) -> Pair {
         };
         let handle =
             Handle::new(Election::new(config_of(settings), format!("session of {name}"), 1));
-        let time = machine.host.clone();
-        let host = Street { time, other: Rc::new(RefCell::new(other)), cut: Rc::clone(&cut) };
+        let host = street(&machine.host, other, &cut);
         let told = Told::default();
         let (time, noted) = (machine.host.clone(), Rc::clone(&told));
         machine.elect(&handle, store.clone(), &host, move |event| {

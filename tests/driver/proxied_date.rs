@@ -4,30 +4,29 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use edgelect::election::{Election, Event};
+use edgelect::election::{Election, Problem};
 use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Fault, FaultKind, Operation, Outcome, Store};
 use edgelect::{Config, Follow, Handle, Host, Input, Settings};
 use futures::executor::block_on;
-use futures::future::AbortHandle;
 
-use worlds::virtual_time::{Machine, Through, Virtual, config_of};
+use crate::mixed::world::{Ours, World};
+use worlds::virtual_time::{Through, Virtual, config_of};
 
 const LEASE_MS: u64 = 15_000;
 const LOOK_MS: u64 = 50;
 /// The longest that a request takes to the store, or its answer back.
 const WAY_MS: u64 = 40;
 
-/// The way of one member to the store.
-struct Way {
-    time: Virtual,
-    memory: Memory,
-    /// How far ahead the clock of the proxy on it is.
-    ahead_ms: Rc<Cell<u64>>,
-    bent: Rc<Cell<Bent>>,
+/// What a proxy does to the answers of one member.
+#[derive(Default)]
+struct Proxy {
+    /// How far ahead its clock is.
+    ahead_ms: Cell<u64>,
+    bent: Cell<Bent>,
 }
 
-/// What else goes wrong on it.
+/// What else goes wrong on the way.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Bent {
     #[default]
@@ -44,14 +43,14 @@ enum Bent {
     UnheardAndStepped,
 }
 
-impl Way {
-    async fn perform(&self, operation: Operation) -> Answer {
-        self.time.sleep(WAY_MS).await;
+impl Proxy {
+    async fn perform(&self, time: &Virtual, memory: &Memory, operation: Operation) -> Answer {
+        time.sleep(WAY_MS).await;
         if self.bent.get() == Bent::Cut {
             return std::future::pending().await;
         }
         let read = matches!(operation, Operation::Read { .. });
-        let mut answer = self.memory.perform(operation).await;
+        let mut answer = memory.perform(operation).await;
         answer.facts.date_ms = answer.facts.date_ms.map(|date_ms| date_ms + self.ahead_ms.get());
         match (self.bent.get(), &mut answer.outcome) {
             (Bent::Renamed, Outcome::Written { version: Some(version) }) => {
@@ -67,121 +66,65 @@ impl Way {
                 if let Bent::Unheard(reads) = self.bent.get() {
                     self.bent.set(Bent::Absent(reads));
                 } else {
-                    self.time.stepped_ms.set(self.time.stepped_ms.get() + 20_000);
+                    time.stepped_ms.set(time.stepped_ms.get() + 20_000);
                     self.bent.set(Bent::Straight);
                 }
             }
             _ => {}
         }
-        self.time.sleep(WAY_MS).await;
+        time.sleep(WAY_MS).await;
         answer
     }
 }
 
-struct Member {
-    handle: Handle,
-    ahead_ms: Rc<Cell<u64>>,
-    bent: Rc<Cell<Bent>>,
-    end: AbortHandle,
-}
-
-struct World {
-    machine: Machine,
-    memory: Memory,
-    members: Vec<Member>,
-    losses: Rc<Cell<usize>>,
-}
+type Fleet = World<Memory>;
+type Member = Ours<Rc<Proxy>>;
 
 fn config(name: &str) -> Config {
     config_of(Settings { server_id: Some(name.to_owned()), ..Settings::default() })
 }
 
-impl World {
-    fn new() -> Self {
-        let mut machine = Machine::default();
-        let clock = machine.host.clone();
+fn fleet() -> Fleet {
+    let mut fleet = World::new(LOOK_MS, |time| {
+        let clock = time.clone();
         let memory = Memory::new(move || clock.wall_ms());
-        block_on(edgelect::init(&memory, &machine.host, &config("init"))).expect("a new group");
-        machine.pass(1_000);
-        Self { machine, memory, members: Vec::new(), losses: Rc::default() }
-    }
+        block_on(edgelect::init(&memory, time, &config("init"))).expect("a new group");
+        memory
+    });
+    fleet.pass(1_000);
+    fleet
+}
 
-    fn start(&mut self, session: &str, config: Config, ahead_ms: u64) -> usize {
-        let handle = Handle::new(Election::new(config, session.to_owned(), 7));
-        let way = Way {
-            time: self.machine.host.clone(),
-            memory: self.memory.clone(),
-            ahead_ms: Rc::new(Cell::new(ahead_ms)),
-            bent: Rc::default(),
-        };
-        let (ahead_ms, bent) = (Rc::clone(&way.ahead_ms), Rc::clone(&way.bent));
-        let losses = Rc::clone(&self.losses);
-        let note = move |event| {
-            if let Event::Lost { .. } = event {
-                losses.set(losses.get() + 1);
-            }
-        };
-        let store = Through(async move |operation| way.perform(operation).await);
-        let end = self.machine.elect(&handle, store, &self.machine.host, note);
-        self.members.push(Member { handle, ahead_ms, bent, end });
-        self.members.len() - 1
-    }
-
-    fn begin(&mut self, name: &str, ahead_ms: u64) -> usize {
+impl Fleet {
+    fn begin(&self, name: &str, ahead_ms: u64) -> Member {
         self.start(name, config(name), ahead_ms)
     }
 
-    /// Ends a member without any notice.
-    fn kill(&self, number: usize) {
-        self.members[number].end.abort();
+    fn start(&self, name: &str, config: Config, ahead_ms: u64) -> Member {
+        let proxy = Rc::new(Proxy { ahead_ms: Cell::new(ahead_ms), ..Proxy::default() });
+        let (time, memory, way) = (self.time.clone(), self.place.clone(), Rc::clone(&proxy));
+        let store = Through(async move |operation| way.perform(&time, &memory, operation).await);
+        let handle = Handle::new(Election::new(config, name.to_owned(), 7));
+        self.elect(name, handle, store, self.time.clone(), proxy)
     }
 
-    fn leaders(&self) -> Vec<usize> {
-        let now = self.machine.host.now();
-        let leads = |one: &Member| !one.end.is_aborted() && one.handle.authority(now).is_some();
-        (0..self.members.len()).filter(|number| leads(&self.members[*number])).collect()
-    }
-
-    /// Lets time pass; never do two lead.
-    fn pass(&mut self, ms: u64) {
-        for _ in 0..ms / LOOK_MS {
-            self.machine.pass(LOOK_MS);
-            let leaders = self.leaders();
-            let now_ms = self.machine.host.now_ms.get();
-            assert!(leaders.len() <= 1, "{leaders:?} lead at once at {now_ms}");
-        }
-    }
-
-    /// How long it takes until this member leads, at most `most_ms`.
-    fn leads_after_ms(&mut self, number: usize, most_ms: u64) -> Option<u64> {
-        (0..=most_ms / LOOK_MS).map(|looks| looks * LOOK_MS).find(|_| {
-            let leads = self.leaders() == [number];
-            if !leads {
-                self.pass(LOOK_MS);
-            }
-            leads
-        })
-    }
-
-    fn requests(&self, number: usize) -> (u64, u64) {
-        let requests = self.members[number].handle.requests();
-        (requests.read, requests.write)
-    }
-
-    fn error(&self, number: usize) -> String {
-        self.members[number].handle.with(|election| {
-            election.problem().map(edgelect::election::Problem::to_string).unwrap_or_default()
-        })
+    fn led_by(&mut self, name: &str, within_ms: u64) -> bool {
+        self.pass_until(within_ms, |fleet| fleet.leaders() == [name])
     }
 }
 
-/// A world with a leader whose proxy is so far ahead, a while after its last renewal.
-fn led(ahead_ms: u64) -> (World, usize) {
-    let mut world = World::new();
-    let leader = world.begin("leader", ahead_ms);
-    assert!(world.leads_after_ms(leader, 30_000).is_some());
-    world.pass(12_300);
-    (world, leader)
+fn error(member: &Member) -> String {
+    let problem = |election: &Election| election.problem().map(Problem::to_string);
+    member.handle.with(problem).unwrap_or_default()
+}
+
+/// A leader whose proxy is so far ahead, a while after its last renewal.
+fn led(ahead_ms: u64) -> (Fleet, Member) {
+    let mut fleet = fleet();
+    let leader = fleet.begin("leader", ahead_ms);
+    assert!(fleet.led_by("leader", 30_000));
+    fleet.pass(12_300);
+    (fleet, leader)
 }
 
 #[test]
@@ -189,50 +132,49 @@ fn a_member_behind_a_fast_proxy_takes_no_living_lease_beside_its_leader() {
     let mut taken = 0;
     for after_ms in (0..5_000).step_by(500) {
         for ahead_ms in [8_000, 15_000, 18_500, 30_000, 600_000] {
-            let (mut world, _) = led(0);
-            world.pass(after_ms);
-            let fresh = world.begin("fresh", ahead_ms);
-            world.pass(60_000);
-            assert_eq!(world.leaders().len(), 1, "{ahead_ms}: somebody leads again");
-            if world.losses.get() > 0 {
+            let (mut fleet, leader) = led(0);
+            fleet.pass(after_ms);
+            let fresh = fleet.begin("fresh", ahead_ms);
+            fleet.pass(60_000);
+            assert_eq!(fleet.leaders().len(), 1, "{ahead_ms}: somebody leads again");
+            if !leader.lost().is_empty() {
                 taken += 1;
-                let told = world.error(fresh);
+                let told = error(&fresh);
                 assert!(told.contains("ahead of its `Last-Modified`"), "{ahead_ms}: {told:?}");
             }
             // Where its leader is behind the same proxy, it stays.
-            let (mut world, leader) = led(ahead_ms);
-            world.pass(after_ms);
-            world.begin("fresh", ahead_ms);
-            world.pass(60_000);
-            assert_eq!((world.leaders(), world.losses.get()), (vec![leader], 0), "{ahead_ms}");
-            world.kill(leader);
-            assert!(world.leads_after_ms(1, LEASE_MS + 6_000).is_some(), "{ahead_ms}");
+            let (mut fleet, leader) = led(ahead_ms);
+            fleet.pass(after_ms);
+            fleet.begin("fresh", ahead_ms);
+            fleet.pass(60_000);
+            assert_eq!((fleet.leaders(), leader.lost()), (vec!["leader".to_owned()], vec![]));
+            fleet.kill("leader");
+            assert!(fleet.led_by("fresh", LEASE_MS + 6_000), "{ahead_ms}");
         }
     }
     assert!(taken > 20, "it was believed {taken} times");
     // Two proxies that answer in turn prove no age.
     for first in [0, 1] {
-        let (mut world, _) = led(0);
-        let fresh = world.begin("fresh", 30_000 * (1 - first));
-        world.pass(2 * WAY_MS);
-        world.members[fresh].ahead_ms.set(30_000 * first);
-        world.pass(60_000);
-        assert_eq!(world.leaders().len(), 1);
+        let (mut fleet, _) = led(0);
+        let fresh = fleet.begin("fresh", 30_000 * (1 - first));
+        fleet.pass(2 * WAY_MS);
+        fresh.way.ahead_ms.set(30_000 * first);
+        fleet.pass(60_000);
+        assert_eq!(fleet.leaders().len(), 1);
     }
 }
 
 #[test]
 fn an_honest_clock_is_believed_after_one_reading_of_the_own_claim() {
-    let (mut world, leader) = led(0);
-    world.kill(leader);
-    world.pass(LEASE_MS + 4_000);
-    let fresh = world.begin("fresh", 0);
-    let took_ms = world.leads_after_ms(fresh, 30_000).expect("it leads");
-    assert!(took_ms <= 3 * 2 * WAY_MS + LOOK_MS, "{took_ms} ms");
-    assert_eq!(world.requests(fresh), (2, 1));
-    world.pass(20_000);
-    assert_eq!(world.leaders(), [fresh]);
-    assert_eq!(world.error(fresh), "");
+    let (mut fleet, _) = led(0);
+    fleet.kill("leader");
+    fleet.pass(LEASE_MS + 4_000);
+    let fresh = fleet.begin("fresh", 0);
+    assert!(fleet.led_by("fresh", 3 * 2 * WAY_MS + LOOK_MS));
+    let requests = fresh.handle.requests();
+    assert_eq!((requests.read, requests.write), (2, 1));
+    fleet.pass(20_000);
+    assert_eq!((fleet.leaders(), error(&fresh)), (vec!["fresh".to_owned()], String::new()));
 }
 
 /// The record of a leader that is gone.
@@ -246,47 +188,46 @@ fn old_record(lease_ms: u64) -> Vec<u8> {
 fn what_a_claim_owes_outlasts_a_lost_answer_another_name_of_its_version_and_a_moment_of_absence() {
     let absences = (0..4).flat_map(|reads| [Bent::Absent(reads), Bent::Unheard(reads)]);
     for bent in absences.chain([Bent::Straight, Bent::Renamed, Bent::UnheardAndStepped]) {
-        let (mut world, leader) = led(0);
-        world.members[leader].bent.set(Bent::Cut);
-        let fresh = world.begin("fresh", 30_000);
-        world.members[fresh].bent.set(bent);
-        world.pass(60_000);
-        assert_eq!(world.leaders(), [fresh], "{bent:?}");
+        let (mut fleet, leader) = led(0);
+        leader.way.bent.set(Bent::Cut);
+        fleet.begin("fresh", 30_000).way.bent.set(bent);
+        fleet.pass(60_000);
+        assert_eq!(fleet.leaders(), ["fresh"], "{bent:?}");
     }
 }
 
 #[test]
 fn a_clock_that_was_right_once_is_not_believed_for_ever() {
     for (number, ahead_ms) in (14_000..26_000).step_by(1_000).enumerate() {
-        let mut world = World::new();
+        let mut fleet = fleet();
         // A dead leader's, so that the first claim rests on the store's clock alone and shows it to be right.
-        world.memory.overwrite(Some(old_record(LEASE_MS)));
-        world.pass(60_000);
+        fleet.place.overwrite(Some(old_record(LEASE_MS)));
+        fleet.pass(60_000);
         let settings = Settings {
             server_id: Some("first".to_owned()),
             follow: Some(Follow::Frugal),
             infrequent_interval_ms: Some(30_000),
             ..Settings::default()
         };
-        let first = world.start("first", config_of(settings), 0);
-        assert!(world.leads_after_ms(first, 30_000).is_some());
-        let second = world.begin("second", 0);
-        world.members[first].handle.tell(Input::Resign);
-        assert!(world.leads_after_ms(second, 60_000).is_some());
-        world.pass(50_000 + 1_700 * number as u64);
-        world.members[first].ahead_ms.set(ahead_ms);
-        world.pass(600_000);
-        assert_eq!(world.leaders().len(), 1, "{ahead_ms}");
+        let first = fleet.start("first", config_of(settings), 0);
+        assert!(fleet.led_by("first", 30_000));
+        fleet.begin("second", 0);
+        first.handle.tell(Input::Resign);
+        assert!(fleet.led_by("second", 60_000));
+        fleet.pass(50_000 + 1_700 * number as u64);
+        first.way.ahead_ms.set(ahead_ms);
+        fleet.pass(600_000);
+        assert_eq!(fleet.leaders().len(), 1, "{ahead_ms}");
     }
 }
 
 #[test]
 fn a_lease_longer_than_the_groups_is_watched_and_never_inherited() {
-    let mut world = World::new();
-    world.memory.overwrite(Some(old_record(3_600_000)));
-    world.pass(2 * 3_600_000);
-    let fresh = world.begin("fresh", 0);
-    world.pass(60_000);
-    assert!(world.leaders().is_empty());
-    assert!(world.error(fresh).contains("longer than maxLease"), "{}", world.error(fresh));
+    let mut fleet = fleet();
+    fleet.place.overwrite(Some(old_record(3_600_000)));
+    fleet.pass(2 * 3_600_000);
+    let fresh = fleet.begin("fresh", 0);
+    fleet.pass(60_000);
+    assert!(fleet.leaders().is_empty());
+    assert!(error(&fresh).contains("longer than maxLease"), "{}", error(&fresh));
 }

@@ -9,26 +9,24 @@ use edgelect::clock::Now;
 use edgelect::config::HostClock;
 use edgelect::driver::Requests;
 use edgelect::job::{JobTarget, schedule};
-use edgelect::lease::{self, Format, Lease, Reading};
+use edgelect::lease::{self, Lease, Reading};
 use edgelect::request::{Request, Response};
 use edgelect::store::memory::Memory;
-use edgelect::store::{Answer, Fault, FaultKind, Operation, Outcome, Store};
 use edgelect::tick::{PARKING_MS, SUSTAIN_MS, leads_for_ms, tick};
 use edgelect::{
     Config, Follow, Handle, Host, Schedule, Settings, SlotOutcome, init, new_election,
     new_schedule, run, run_scheduled,
 };
 use futures::executor::block_on;
-use futures::future::AbortHandle;
 
+use crate::mixed::bucket::{Bucket, Shared, WAY_MS, Written};
+use crate::mixed::world::World;
 use worlds::sim::chance::Chance;
-use worlds::virtual_time::{EPOCH_MS, Machine, Through, Virtual, config_of, undated};
+use worlds::virtual_time::{EPOCH_MS, Virtual, config_of};
 
 const PERIOD_MS: u64 = 60_000;
 const LEASE_MS: u64 = 15_000;
 const SKEW_MS: u64 = 2_000;
-/// The longest that a request takes to the store, and its answer back.
-const WAY_MS: u64 = 100;
 /// A lease is parked 2 s after the next trigger is due; a claim takes two round trips.
 const MOST_LATE_MS: u64 = LEASE_MS + SUSTAIN_MS - PARKING_MS - PERIOD_MS - 4 * WAY_MS - 100;
 /// What two groups of one trigger share on Cloudflare's free plan.
@@ -40,8 +38,6 @@ const LOOK_MS: u64 = 1_000;
 const STEP_MS: u64 = 50;
 const MINUTES: u64 = 20;
 const SEEDS: u64 = 30;
-
-type Shared<T> = Rc<RefCell<T>>;
 
 /// A host in virtual time. With one clock it says when a timer holds it, as on Workers.
 #[derive(Clone)]
@@ -86,56 +82,6 @@ impl Host for Place {
     }
 }
 
-/// The way to the one store, which keeps a list of the records that it took and when.
-#[derive(Clone)]
-struct Wire {
-    time: Virtual,
-    memory: Memory,
-    chance: Shared<Chance>,
-    written: Shared<Vec<(u64, Lease)>>,
-    failing_per_mille: u64,
-}
-
-impl Wire {
-    fn store(self) -> impl Store {
-        Through(async move |operation| self.perform(operation).await)
-    }
-
-    async fn way(&self) {
-        let ms = self.chance.borrow_mut().between(1, WAY_MS);
-        self.time.sleep(ms).await;
-    }
-
-    async fn perform(&self, operation: Operation) -> Answer {
-        self.way().await;
-        let (fails, applied, slow) = {
-            let mut chance = self.chance.borrow_mut();
-            (chance.per_mille(self.failing_per_mille), chance.one_in(3), chance.one_in(4))
-        };
-        let body = match &operation {
-            Operation::Write { record, .. } => record.body(Format::Native),
-            Operation::Read { .. } | Operation::Delete => Vec::new(),
-        };
-        let mut answer = undated(Outcome::Missing);
-        if !fails || applied {
-            answer = self.memory.perform(operation).await;
-            if let (Outcome::Written { .. }, Reading::Lease(lease)) =
-                (&answer.outcome, lease::read(&body))
-            {
-                self.written.borrow_mut().push((self.time.now_ms.get(), *lease));
-            }
-        }
-        if fails && slow {
-            return std::future::pending().await;
-        }
-        self.way().await;
-        if fails {
-            answer = Answer::unknown(Fault::new(FaultKind::Network, "the answer is lost"));
-        }
-        answer
-    }
-}
-
 /// What a seed's course is made of.
 #[derive(Clone, Copy, Default)]
 struct Course {
@@ -146,24 +92,16 @@ struct Course {
     failing_per_mille: u64,
 }
 
-/// One elector that runs.
-struct Living {
-    name: &'static str,
-    handle: Handle,
-    place: Place,
-    end: AbortHandle,
-}
-
-struct World {
-    machine: Machine,
-    wire: Wire,
-    chance: Shared<Chance>,
-    living: Vec<Living>,
-    requests: Shared<Vec<Requests>>,
+/// The one store, and who has come.
+struct Ticks {
+    bucket: Bucket,
     dated: bool,
     course: Course,
-    seed: u64,
+    isolates: RefCell<Vec<(String, Handle)>>,
+    requests: Shared<Vec<Requests>>,
 }
+
+type Fleet = World<Ticks>;
 
 /// The worst of many courses.
 #[derive(Debug, Default)]
@@ -171,7 +109,7 @@ struct Worst {
     gap_ms: u64,
     requests: u64,
     terms: usize,
-    leaders: BTreeSet<&'static str>,
+    leaders: BTreeSet<String>,
 }
 
 fn config(name: &str, cron: bool, follow: Follow) -> Config {
@@ -184,48 +122,47 @@ fn config(name: &str, cron: bool, follow: Follow) -> Config {
     })
 }
 
-impl World {
-    fn new(seed: u64, course: Course) -> Self {
-        let machine = Machine::default();
-        let chance = Rc::new(RefCell::new(Chance::new(seed)));
-        let dated = chance.borrow_mut().one_in(2);
-        let clock = machine.host.clone();
+fn fleet(seed: u64, course: Course) -> Fleet {
+    let mut fleet = World::new(STEP_MS, |time| {
+        let mut chance = Chance::new(seed);
+        let dated = chance.one_in(2);
+        let clock = time.clone();
         let memory = match dated {
             true => Memory::new(move || clock.wall_ms()),
             false => Memory::default(),
         };
-        let wire = Wire {
-            time: machine.host.clone(),
-            memory,
-            chance: Rc::clone(&chance),
-            written: Shared::default(),
-            failing_per_mille: course.failing_per_mille,
-        };
-        let (living, requests) = (Vec::new(), Shared::default());
-        let world = Self { machine, wire, chance, living, requests, dated, course, seed };
-        let config = config("init", false, Follow::Balanced);
-        block_on(init(&world.wire.memory, &world.place(false), &config)).expect("a new group");
-        world
-    }
+        let bucket = Bucket::new(time, memory, chance);
+        bucket.failing_per_mille.set(course.failing_per_mille);
+        let (isolates, requests) = Default::default();
+        Ticks { bucket, dated, course, isolates, requests }
+    });
+    fleet.seed = seed;
+    let bucket = fleet.place.bucket.clone();
+    fleet.each_step = Box::new(move || bucket.arrive());
+    let config = config("init", false, Follow::Balanced);
+    block_on(init(&fleet.place.bucket.memory, &fleet.host(false), &config)).expect("a new group");
+    fleet
+}
 
-    fn place(&self, single: bool) -> Place {
-        let (time, chance) = (self.machine.host.clone(), Rc::clone(&self.chance));
+impl Fleet {
+    fn host(&self, single: bool) -> Place {
+        let (time, chance) = (self.time.clone(), Rc::clone(&self.place.bucket.chance));
         Place { time, single, due_ms: Rc::default(), chance }
     }
 
-    fn begin(&mut self, name: &'static str, cron: bool, scheduled_ms: u64) {
-        let place = self.place(cron);
+    fn begin(&self, name: &'static str, cron: bool, scheduled_ms: u64) {
+        let place = self.host(cron);
         let leads_for_ms = leads_for_ms(EPOCH_MS + scheduled_ms, place.now(), SUSTAIN_MS);
         if cron && leads_for_ms.is_none() {
             return;
         }
         let follow = [Follow::Tight, Follow::Balanced, Follow::Frugal];
-        let follow = if cron { Follow::Balanced } else { self.chance.borrow_mut().pick(&follow) };
+        let follow = if cron { Follow::Balanced } else { place.chance.borrow_mut().pick(&follow) };
         let election = new_election(&place, config(name, cron, follow)).expect("it has chance");
         let handle = Handle::new(election);
-        let (wire, requests) = (self.wire.clone().store(), Rc::clone(&self.requests));
+        let (wire, requests) = (self.place.bucket.clone(), Rc::clone(&self.place.requests));
         let (running, host) = (handle.clone(), place.clone());
-        let end = self.machine.run(async move {
+        let task = async move {
             match leads_for_ms.filter(|_| cron) {
                 Some(ms) => {
                     tick(&running, &wire, &host, ms).await.expect("the store can be used");
@@ -233,44 +170,38 @@ impl World {
                 }
                 None => run(&running, &wire, &host, |_| {}).await,
             }
-        });
-        self.living.push(Living { name, handle, place, end });
-    }
-
-    /// The one that has authority now; never more than one.
-    fn leader(&self) -> Option<&'static str> {
-        let leads = |one: &&Living| one.handle.authority(one.place.now()).is_some();
-        let leaders: Vec<_> = self.living.iter().filter(leads).map(|one| one.name).collect();
-        assert!(leaders.len() <= 1, "seed {}: {leaders:?} at once", self.seed);
-        leaders.first().copied()
+        };
+        let one = format!("{name} {}", self.next_number());
+        if cron {
+            self.place.isolates.borrow_mut().push((one.clone(), handle.clone()));
+        }
+        self.admit(&one, true, move || handle.authority(place.now()).is_some(), task);
     }
 
     /// Ends an isolate without any notice.
-    fn vanish(&mut self) {
-        let single = |at: &usize| self.living[*at].place.single;
-        let isolates: Vec<usize> = (0..self.living.len()).filter(single).collect();
-        if isolates.is_empty() {
-            return;
+    fn vanish(&self) {
+        let mut isolates = self.place.isolates.borrow_mut();
+        if !isolates.is_empty() {
+            let at = self.place.bucket.chance.borrow_mut().below(isolates.len() as u64) as usize;
+            let (gone, handle) = isolates.swap_remove(at);
+            self.place.requests.borrow_mut().push(handle.requests());
+            self.kill(&gone);
         }
-        let at = self.chance.borrow_mut().pick(&isolates);
-        let gone = self.living.swap_remove(at);
-        self.requests.borrow_mut().push(gone.handle.requests());
-        gone.end.abort();
     }
 
     fn draws_once_a_minute(&self) -> bool {
-        self.chance.borrow_mut().one_in(PERIOD_MS / STEP_MS)
+        self.place.bucket.chance.borrow_mut().one_in(PERIOD_MS / STEP_MS)
     }
 
     /// Draws when the triggers of all minutes come: each once or twice, on time or late.
     fn triggers(&self) -> Vec<(u64, u64, &'static str)> {
-        let mut chance = self.chance.borrow_mut();
+        let mut chance = self.place.bucket.chance.borrow_mut();
         let mut triggers = Vec::new();
-        if self.course.on_time {
+        if self.place.course.on_time {
             let on_time = |minute| (minute * PERIOD_MS, minute * PERIOD_MS, "worker");
             return (0..MINUTES).map(on_time).collect();
         }
-        let names = if self.course.others { &["worker", "another"][..] } else { &["worker"] };
+        let names = if self.place.course.others { &["worker", "another"][..] } else { &["worker"] };
         let names = |minute| names.iter().map(move |name| (minute, *name));
         for (minute, name) in (0..MINUTES).flat_map(names) {
             let scheduled_ms = minute * PERIOD_MS;
@@ -287,10 +218,10 @@ impl World {
         triggers
     }
 
-    fn play(mut self, worst: &mut Worst) {
+    fn play_minutes(mut self, worst: &mut Worst) {
         let mut triggers = self.triggers().into_iter().peekable();
         let (mut led_ms, mut calm_ms) = (None, 0);
-        let mut server = self.course.others;
+        let mut server = self.place.course.others;
         for now_ms in (0..MINUTES * PERIOD_MS).step_by(STEP_MS as usize) {
             while triggers.peek().is_some_and(|(at_ms, ..)| *at_ms <= now_ms) {
                 let (_, scheduled_ms, name) = triggers.next().expect("it was peeked at");
@@ -300,14 +231,14 @@ impl World {
                 self.begin("server", false, 0);
                 server = false;
             }
-            self.machine.pass(STEP_MS);
-            if self.course.vanishing && now_ms >= calm_ms && self.draws_once_a_minute() {
+            self.pass(STEP_MS);
+            if self.place.course.vanishing && now_ms >= calm_ms && self.draws_once_a_minute() {
                 self.vanish();
                 // Time for the next to lead, so that one loss is measured and not a row of them.
                 calm_ms = now_ms + 3 * PERIOD_MS;
             }
-            if let Some(leader) = self.leader() {
-                worst.leaders.insert(leader);
+            if let Some(leader) = self.leaders().first() {
+                worst.leaders.insert(leader.split(' ').next().unwrap_or_default().to_owned());
                 let since_ms = led_ms.replace(now_ms).map_or(0, |before_ms| now_ms - before_ms);
                 worst.gap_ms = worst.gap_ms.max(since_ms);
             }
@@ -317,7 +248,12 @@ impl World {
 
     /// Holds the records that the store took against the rules.
     fn judge(&self, worst: &mut Worst) {
-        let (seed, written) = (self.seed, self.wire.written.borrow());
+        let (seed, written) = (self.seed, self.place.bucket.written.borrow());
+        let lease = |written: &Written| match lease::read(&written.body) {
+            Reading::Lease(lease) => (written.at_ms, *lease),
+            other => panic!("seed {seed}: {other:?}"),
+        };
+        let written: Vec<(u64, Lease)> = written.iter().map(lease).collect();
         for pair in written.windows(2) {
             let [(before_ms, before), (at_ms, after)] = pair else { unreachable!("two at a time") };
             if before.session == after.session {
@@ -335,7 +271,7 @@ impl World {
                 after.leader_id
             );
         }
-        let requests = self.requests.borrow();
+        let requests = self.place.requests.borrow();
         let most = requests.iter().map(|requests| requests.read + requests.write).max();
         worst.requests = worst.requests.max(most.unwrap_or(0));
     }
@@ -346,9 +282,9 @@ impl World {
 fn play(course: Course) -> [Worst; 2] {
     let mut worst = [Worst::default(), Worst::default()];
     for seed in 0..SEEDS {
-        let world = World::new(seed, course);
-        let undated = usize::from(!world.dated);
-        world.play(&mut worst[undated]);
+        let fleet = fleet(seed, course);
+        let undated = usize::from(!fleet.place.dated);
+        fleet.play_minutes(&mut worst[undated]);
     }
     println!("with a Date {:?}\nwithout one {:?}", worst[0], worst[1]);
     let most = worst.iter().map(|worst| worst.requests).max().unwrap_or(0);
@@ -371,7 +307,7 @@ fn ticks_hand_over_within_a_second_and_two_groups_share_the_requests_of_a_trigge
 #[test]
 fn c55_a_trigger_a_minute_keeps_the_lease_from_all_others_however_late_or_often_it_comes() {
     for worst in play(Course { others: true, ..Course::default() }) {
-        assert_eq!(worst.leaders, ["worker"].into());
+        assert_eq!(worst.leaders, ["worker".to_owned()].into());
         let most_ms = MOST_LATE_MS + 4 * WAY_MS + 2 * STEP_MS;
         assert!(worst.gap_ms <= most_ms, "{} ms without authority", worst.gap_ms);
         assert!(worst.terms as u64 >= MINUTES, "{} terms", worst.terms);
@@ -390,7 +326,7 @@ fn c52_c53_isolates_that_vanish_cost_a_lease_and_never_two_lead() {
     let watched_ms = LEASE_MS + SKEW_MS + LOOK_MS;
     assert!(undated.gap_ms <= empty_ms + watched_ms + claim_ms, "{} ms", undated.gap_ms);
     for beside in play(Course { others: true, vanishing: true, ..Course::default() }) {
-        assert_eq!(beside.leaders, ["another", "server", "worker"].into());
+        assert_eq!(beside.leaders, ["another", "server", "worker"].map(str::to_owned).into());
     }
 }
 
@@ -408,11 +344,11 @@ const WITH_ROOM: u64 = FREE_SUBREQUESTS - 6;
 /// What a trigger of the deployed Worker's job did: the outcome of its slot, the runs, and its requests with the calls.
 type Job = (SlotOutcome, usize, u64);
 
-impl World {
+impl Fleet {
     /// A trigger for the slot of a minute, with the deployed Worker's variables; `job_ms` says how long its n-th job
     /// takes, at most the timeout.
     fn fire(
-        &mut self,
+        &self,
         name: &'static str,
         minute: u64,
         vars: &'static [(&str, &str)],
@@ -427,7 +363,7 @@ impl World {
         let target = JobTarget::from_vars(get, true, &config, &schedule).expect("it fits");
         let target = target.expect("it is bound");
         target.reserve(&config, &mut schedule);
-        let (place, wire, told) = (self.place(true), self.wire.clone().store(), Shared::default());
+        let (place, wire, told) = (self.host(true), self.place.bucket.clone(), Shared::default());
         let found = Rc::clone(&told);
         let work = async move {
             let election = new_schedule(&place, config, schedule).expect("it has chance");
@@ -444,7 +380,7 @@ impl World {
             let made = read + write + report.runs.len() as u64;
             *found.borrow_mut() = Some((report.outcome, report.runs.len(), made));
         };
-        self.machine.run(work);
+        self.spawn(work);
         told
     }
 }
@@ -453,16 +389,16 @@ impl World {
 fn c54_a_trigger_that_waits_for_its_lease_and_runs_its_longest_job_stays_under_its_subrequests() {
     let mut worst = [0; 2];
     for seed in 0..SEEDS {
-        let mut world = World::new(seed, Course::default());
-        world.machine.pass(PERIOD_MS);
+        let mut world = fleet(seed, Course::default());
+        world.pass(PERIOD_MS);
         world.fire("another", 1, &[], |_| PERIOD_MS + SUSTAIN_MS - 5_000);
-        world.machine.pass(PERIOD_MS);
+        world.pass(PERIOD_MS);
         let waited = world.fire("worker", 2, &[], |_| u64::MAX);
-        world.machine.pass(5 * PERIOD_MS);
+        world.pass(5 * PERIOD_MS);
         let (outcome, runs, made) = waited.take().expect("it has ended");
         // The last look in the budget may come just before the lease is free.
         assert_eq!(runs, usize::from(outcome == SlotOutcome::Done), "seed {seed}: {outcome:?}");
-        worst[usize::from(!world.dated)] = made.max(worst[usize::from(!world.dated)]);
+        worst[usize::from(!world.place.dated)] = made.max(worst[usize::from(!world.place.dated)]);
     }
     println!("requests with a Date, without one: {worst:?}");
     // It has waited, or the limit would be far.
@@ -475,13 +411,13 @@ fn c54_a_trigger_that_catches_up_leaves_the_requests_of_a_job_that_takes_all_its
         &[("EDGELECT_POLICY", "atLeastOnce"), ("EDGELECT_PERIOD", "60000")];
     let mut worst = 0;
     for (seed, long) in (0..SEEDS).flat_map(|seed| (0..12).map(move |long| (seed, long))) {
-        let mut world = World::new(seed, Course::default());
-        world.machine.pass(PERIOD_MS);
+        let mut world = fleet(seed, Course::default());
+        world.pass(PERIOD_MS);
         world.fire("worker", 1, VARS, |_| 0);
-        world.machine.pass(19 * PERIOD_MS);
+        world.pass(19 * PERIOD_MS);
         let late =
             world.fire("worker", 20, VARS, move |run| if run == long { u64::MAX } else { 0 });
-        world.machine.pass(5 * PERIOD_MS);
+        world.pass(5 * PERIOD_MS);
         let (_, runs, made) = late.take().expect("it has ended");
         assert!(runs > long.min(5), "seed {seed}: {runs} slots made up for");
         worst = made.max(worst);

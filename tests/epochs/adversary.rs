@@ -14,21 +14,16 @@ use edgelect::clock::Now;
 use edgelect::config::{Config, Follow, Settings};
 use edgelect::driver::Host;
 use edgelect::election::{Election, Event as Told, Input, Step};
-use edgelect::lease::{self, Format};
+use edgelect::lease::Format;
 use edgelect::remote::perform;
 use edgelect::request::{Request, Response};
 use edgelect::store::epochs::Epochs;
-use edgelect::store::s3::S3Config;
 use edgelect::store::{Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome};
 
 use super::bucket::{self, BEGAN_MS, Bucket, add, error, lists};
-use crate::credentials;
 use crate::sim::chance::Chance;
 use crate::sim::oracle::Violation;
-
-#[path = "other.rs"]
-pub mod other;
-use other::{Beside, Other, Successions};
+use crate::{bucket_with, credentials};
 
 const FOLDER: &str = "leader/g";
 /// The longest that anything travels, in leases.
@@ -119,16 +114,9 @@ impl Machine {
     }
 }
 
-/// Whose request it is: a session's of ours, or a member's of another make.
-#[derive(Clone, Copy, Debug)]
-enum Who {
-    Session(usize),
-    Other(usize),
-}
-
 enum Event {
-    Arrive { from: Who, id: u64, request: Request, answered: bool },
-    Deliver { to: Who, id: u64, response: Response },
+    Arrive { from: usize, id: u64, request: Request, answered: bool },
+    Deliver { to: usize, id: u64, response: Response },
     Timeout { session: usize, operation: u64 },
     Wake { session: usize, wakes: u64 },
     WorkEnds { session: usize, term: u64 },
@@ -136,8 +124,6 @@ enum Event {
     Blow,
     FirstDies,
     Touch,
-    OtherTick { other: usize },
-    OtherTimeout { other: usize, id: u64 },
 }
 
 /// A member that knows `validity_ms` alone and renews by writing the same bytes.
@@ -204,9 +190,6 @@ pub struct World {
     last_led_ms: u64,
     mode: Mode,
     request_timeout_ms: u64,
-    beside: Option<Beside>,
-    others: Vec<Other>,
-    pub successions: Successions,
     /// Ahead of storage time, so that terms are no times: a creation that was refused and the next have the same.
     term_floor: Option<u64>,
     /// What a cache between ours and the store keeps, if there is one: answers by their URLs.
@@ -250,12 +233,7 @@ pub fn play(first: u64, count: u64, prepare: impl Fn() + Sync) -> Result<Tally, 
 
 /// Runs one schedule; what it broke, if anything.
 pub fn run(seed: u64, keep: bool) -> World {
-    run_beside(seed, keep, None)
-}
-
-/// The same beside members of another make.
-pub fn run_beside(seed: u64, keep: bool, beside: Option<Beside>) -> World {
-    let mut world = World::draw(seed, keep, beside);
+    let mut world = World::draw(seed, keep);
     let end_ms = world.heal_ms + if world.harsh() { 5 } else { 14 } * world.lease_ms + 20_000;
     while world.violation.is_none() {
         let Some(((at_ms, _), event)) = world.queue.pop_first() else { break };
@@ -276,15 +254,12 @@ pub fn run_beside(seed: u64, keep: bool, beside: Option<Beside>) -> World {
 }
 
 impl World {
-    fn draw(seed: u64, keep: bool, beside: Option<Beside>) -> Self {
+    fn draw(seed: u64, keep: bool) -> Self {
         let mut chance = Chance::at(seed.wrapping_mul(0x2545_F491_4F6C_DD1D) ^ 0xEE0C);
         let modes = [Mode::Mixed, Mode::Cut, Mode::Rapid, Mode::Settings];
-        let mode = if beside.is_some() { Mode::Mixed } else { chance.pick(&modes) };
+        let mode = chance.pick(&modes);
         let harsh = mode != Mode::Mixed;
-        let (base_ms, leases_ms) = match beside {
-            Some(_) => (other::LEASE_MS, vec![other::LEASE_MS]),
-            None => Self::leases(&mut chance, mode),
-        };
+        let (base_ms, leases_ms) = Self::leases(&mut chance, mode);
         let store_skew_ms = chance.pick(if harsh { &[50, 100, 500] } else { &[100, 500, 2_000] });
         let mut bucket = Bucket { undated: chance.one_in(3), ..Bucket::default() };
         bucket.front_end_ms = vec![0, chance.pick(&[0, store_skew_ms])];
@@ -329,23 +304,12 @@ impl World {
             last_led_ms: 0,
             mode,
             request_timeout_ms: 0,
-            beside,
-            others: Vec::new(),
-            successions: Successions::default(),
-            term_floor: (seed.is_multiple_of(6) && beside.is_none())
-                .then_some(BEGAN_MS + FLOOR_AHEAD_MS),
-            cache: (seed % 6 == 1 && beside.is_none()).then(HashMap::new),
+            term_floor: seed.is_multiple_of(6).then_some(BEGAN_MS + FLOOR_AHEAD_MS),
+            cache: (seed % 6 == 1).then(HashMap::new),
         };
-        if beside.is_some() {
-            // Theirs read one page, and a member of ours without `Date` writes its own wall clock.
-            (world.bucket.page, world.bucket.undated) = (1_000, false);
-        }
         world.first_objects();
         world.admit_machines();
         world.at(base_ms, Event::Blow);
-        if let Some(beside) = beside {
-            world.admit_others(beside);
-        }
         world
     }
 
@@ -354,8 +318,7 @@ impl World {
         for member in 0..members {
             let config = self.config(member);
             // Rates r keep I1 while they differ by less than m / (2 - m) for a margin of m leases.
-            let worst = if self.beside.is_some() { 10_000 } else { 47_000 };
-            let ppm = if self.harsh() { 0 } else { self.chance.pick(&[0, worst, -worst]) };
+            let ppm = if self.harsh() { 0 } else { self.chance.pick(&[0, 47_000, -47_000]) };
             let origin_ms = self.chance.below(1_000_000);
             self.machines.push(Machine {
                 config,
@@ -484,20 +447,13 @@ impl World {
                 leaders.push(format!("s{index} in term {}", authority.term));
             }
         }
-        let ours = leaders.len();
         if self.foreign.as_ref().is_some_and(|foreign| foreign.leads_until_ms > self.now_ms) {
             leaders.push("the foreign member".to_owned());
-        }
-        for (index, other) in self.others.iter().enumerate() {
-            if other.leads(self.now_ms) {
-                leaders.push(format!("theirs {index}"));
-            }
         }
         if !leaders.is_empty() {
             self.last_led_ms = self.now_ms;
         }
-        // What members of another make do to one another is theirs.
-        if leaders.len() > 1 && (ours > 0 || self.others.is_empty()) {
+        if leaders.len() > 1 {
             self.broke("I1 one authority", leaders.join(" and "));
         }
     }
@@ -508,7 +464,7 @@ impl World {
             Some(until_ms).filter(|until_ms| *until_ms > world.now_ms)
         };
         match &event {
-            Event::Deliver { to: Who::Session(session), .. }
+            Event::Deliver { to: session, .. }
             | Event::Timeout { session, .. }
             | Event::Wake { session, .. }
             | Event::WorkEnds { session, .. } => {
@@ -522,14 +478,11 @@ impl World {
             Event::Arrive { from, id, request, answered } => {
                 self.on_arrive(from, id, &request, answered);
             }
-            Event::Deliver { to: Who::Session(session), id, response } => {
+            Event::Deliver { to: session, id, response } => {
                 let flight = self.sessions[session].flight.as_ref();
                 if flight.is_some_and(|flight| flight.awaited == id) {
                     self.go_on(session, Some(response));
                 }
-            }
-            Event::Deliver { to: Who::Other(other), id, response } => {
-                self.on_other_deliver(other, id, &response);
             }
             Event::Timeout { session, operation } => {
                 let flight = self.sessions[session].flight.as_ref();
@@ -550,8 +503,6 @@ impl World {
             Event::Blow => self.on_blow(),
             Event::FirstDies => self.on_first_dies(),
             Event::Touch => self.on_touch(),
-            Event::OtherTick { other } => self.on_other_tick(other),
-            Event::OtherTimeout { other, id } => self.on_other_timeout(other, id),
         }
     }
 
@@ -565,15 +516,7 @@ impl World {
             election.claim_first();
         }
         election.condition_covers_version(false);
-        let s3 = S3Config {
-            endpoint: Some("https://s3.example.com".to_owned()),
-            bucket: "jobs".to_owned(),
-            key: FOLDER.to_owned(),
-            format: self.beside.map_or(lease::Format::Native, Beside::format),
-            ..S3Config::default()
-        };
-        let epochs = Epochs::new(s3);
-        let epochs = Rc::new(epochs.expect("a plain bucket"));
+        let epochs = Rc::new(Epochs::new(bucket_with(FOLDER)).expect("a plain bucket"));
         let (flight, wakes, alive) = (None, 0, true);
         self.sessions.push(Session { machine, election, epochs, flight, wakes, alive });
         self.note(|| format!("s{index} starts on m{machine}"));
@@ -795,12 +738,12 @@ impl World {
             Poll::Pending => {
                 flight.awaited = id;
                 let request = flight.port.outbox.borrow_mut().take().expect("it awaits a request");
-                self.send(Who::Session(session), id, request);
+                self.send(session, id, request);
             }
         }
     }
 
-    fn send(&mut self, from: Who, id: u64, request: Request) {
+    fn send(&mut self, from: usize, id: u64, request: Request) {
         let (trouble, longest_ms) = (!self.healed(), DELAY_LEASES * self.lease_ms);
         let befalls =
             |index: usize, chance: &mut Chance| trouble && befalls(chance, self.rates[index]);
@@ -814,7 +757,6 @@ impl World {
                 false => chance.below(self.lease_ms / 3),
             };
         }
-        let latest_ms = self.beside.map_or(u64::MAX, |beside| beside.latest_ms);
         let creates = request.headers().contains_key("if-none-match");
         let slow = match self.mode {
             Mode::Rapid => creates && chance.one_in(4),
@@ -827,10 +769,7 @@ impl World {
         if creates && trouble && self.term_floor.is_some() && chance.one_in(2) {
             travel_ms += chance.below(self.lease_ms / 20);
         }
-        let cut_until_ms = match from {
-            Who::Session(session) => self.machines[self.sessions[session].machine].cut_until_ms,
-            Who::Other(_) => 0,
-        };
+        let cut_until_ms = self.machines[self.sessions[from].machine].cut_until_ms;
         if cut_until_ms > self.now_ms {
             lost |= chance.one_in(4);
             travel_ms += cut_until_ms - self.now_ms;
@@ -843,17 +782,15 @@ impl World {
             };
             let at_ms = self.now_ms + travel_ms + after_ms;
             let request = request.clone();
-            if travel_ms + after_ms <= latest_ms {
-                self.at(at_ms, Event::Arrive { from, id, request, answered: false });
-            }
+            self.at(at_ms, Event::Arrive { from, id, request, answered: false });
         }
-        if !lost && travel_ms <= latest_ms {
+        if !lost {
             let at_ms = self.now_ms + travel_ms;
             self.at(at_ms, Event::Arrive { from, id, request, answered: true });
         }
     }
 
-    fn on_arrive(&mut self, from: Who, id: u64, request: &Request, answered: bool) {
+    fn on_arrive(&mut self, from: usize, id: u64, request: &Request, answered: bool) {
         let trouble = !self.healed();
         let chance = &mut self.chance;
         let front_end = chance.below(2) as usize;
@@ -867,7 +804,7 @@ impl World {
             let body = body.replace("<Contents><Key>leader/g/", "").replace("<LastModified>", " ");
             let url = request.uri().to_string();
             let url = url.strip_prefix("https://s3.example.com").unwrap_or_default();
-            format!("{from:?} {} {url} = {} {body}", request.method(), response.status())
+            format!("s{from} {} {url} = {} {body}", request.method(), response.status())
         });
         if trouble && answered {
             self.pass_cache(request, &mut response);
@@ -925,8 +862,6 @@ impl World {
             match told {
                 Told::Acquired { term } => {
                     self.tally.terms += 1;
-                    let number = self.newest();
-                    self.count_succession(number, true);
                     if term <= self.highest {
                         let highest = self.highest;
                         let text = format!("s{session} has token {term} after {highest}");

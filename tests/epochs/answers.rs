@@ -2,9 +2,9 @@
 //! their answers come to.
 
 use std::cell::{Cell, RefCell};
+use std::future::ready;
 use std::rc::Rc;
 
-use edgelect::clock::Now;
 use edgelect::json::Object;
 use edgelect::lease::{self, Closed, Flaw, Format, Lease, Reading, Remains, Stamp};
 use edgelect::planted::{Bug, plant};
@@ -12,46 +12,34 @@ use edgelect::protocol::Protocol;
 use edgelect::request::{Request, Response};
 use edgelect::store::epochs::Epochs;
 use edgelect::store::{Answer, Condition, FaultKind, Operation, Outcome, Version};
-use edgelect::{Host, S3Config, remote};
+use edgelect::{S3Config, remote};
 use futures::executor::block_on;
 
-use worlds::bucket::{self, BEGAN_MS, Bucket, add, error, lists};
+use worlds::bucket::{BEGAN_MS, Bucket, add, error, lists};
+use worlds::bucket_with;
+use worlds::virtual_time::Virtual;
 
 type Hook = Box<dyn FnMut(&Request, &mut Bucket) -> Option<Result<Response, String>>>;
 
 /// A bucket that answers at once, unless the hook does.
 pub struct Desk {
-    pub bucket: RefCell<Bucket>,
-    hook: RefCell<Hook>,
-    pub now_ms: u64,
-}
-
-impl Host for Desk {
-    fn now(&self) -> Now {
-        Now::new(self.now_ms, BEGAN_MS + self.now_ms)
-    }
-
-    async fn sleep(&self, _ms: u64) {}
-
-    fn random(&self) -> Result<[u8; 16], String> {
-        Ok([7; 16])
-    }
-
-    async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
-        let mut bucket = self.bucket.borrow_mut();
-        if let Some(answer) = (self.hook.borrow_mut())(&request, &mut bucket) {
-            return answer;
-        }
-        let mut response = bucket.perform(self.now_ms, 0, &request);
-        bucket::cut(&mut response, limit);
-        Ok(response)
-    }
+    pub bucket: Rc<RefCell<Bucket>>,
+    hook: Rc<RefCell<Hook>>,
+    pub host: Virtual,
 }
 
 impl Desk {
     pub fn new() -> Self {
-        let hook: Hook = Box::new(|_, _| None);
-        Self { bucket: RefCell::default(), hook: RefCell::new(hook), now_ms: 5_000 }
+        let (bucket, time) = (Rc::<RefCell<Bucket>>::default(), Virtual::default().seeded(7));
+        time.now_ms.set(5_000);
+        let hook: Rc<RefCell<Hook>> = Rc::new(RefCell::new(Box::new(|_, _| None)));
+        let (asked, bent, clock) = (Rc::clone(&bucket), Rc::clone(&hook), time.clone());
+        let host = time.asking(move |request| {
+            let bucket = &mut *asked.borrow_mut();
+            let answer = (bent.borrow_mut())(&request, bucket);
+            ready(answer.unwrap_or_else(|| Ok(bucket.perform(clock.now_ms.get(), 0, &request))))
+        });
+        Self { bucket, hook, host }
     }
 
     fn with(objects: &[(&str, &str)]) -> Self {
@@ -70,7 +58,7 @@ impl Desk {
     }
 
     pub fn perform(&self, epochs: &Epochs, operation: Operation) -> Answer {
-        block_on(remote::perform(epochs, self, &worlds::credentials(), operation))
+        block_on(remote::perform(epochs, &self.host, &worlds::credentials(), operation))
     }
 
     fn read(&self, epochs: &Epochs) -> Outcome {
@@ -99,17 +87,8 @@ impl Desk {
     }
 }
 
-fn s3() -> S3Config {
-    S3Config {
-        endpoint: Some("https://s3.example.com".to_owned()),
-        bucket: "jobs".to_owned(),
-        key: "leader/g".to_owned(),
-        ..S3Config::default()
-    }
-}
-
 pub fn epochs() -> Epochs {
-    Epochs::new(s3()).expect("a plain bucket")
+    Epochs::new(bucket_with("leader/g")).expect("a plain bucket")
 }
 
 pub fn lease_of(session: &str, term: u64) -> Lease {
@@ -180,7 +159,8 @@ fn a_first_epoch_is_created_renewed_in_place_and_succeeded_by_the_next() {
 #[test]
 fn s12_a_release_says_expired_for_members_that_know_no_other_sign_and_nothing_else_does() {
     for format in [Format::Native, Format::Kubernetes] {
-        let epochs = Epochs::new(S3Config { format, ..s3() }).expect("a plain bucket");
+        let epochs =
+            Epochs::new(S3Config { format, ..bucket_with("leader/g") }).expect("a plain bucket");
         let (desk, held) = (Desk::new(), lease_of("s", 7));
         let parked = Lease { parked: true, sequence: 2, ..held.clone() };
         let again = Lease { sequence: 3, ..held.clone() };
@@ -198,33 +178,6 @@ fn s12_a_release_says_expired_for_members_that_know_no_other_sign_and_nothing_el
             assert_eq!(said, (Some(expired), Some("15000")), "{}: {lease:?}", format.name());
         }
     }
-}
-
-#[test]
-fn s3_an_epoch_is_overwritten_only_on_a_version_that_named_the_session_there() {
-    let (desk, epochs) = (Desk::new(), epochs());
-    // The answer is lost, and the read-back shows the session and its sequence.
-    desk.hook(|request, bucket| {
-        let lost = request.method() == "PUT";
-        lost.then(|| bucket.perform(0, 0, request)).map(|_| Err("reset".to_owned()))
-    });
-    let outcome = desk.write(&epochs, "s", 7, Condition::Absent);
-    assert!(matches!(outcome, Outcome::Unknown { .. }), "{outcome:?}");
-    desk.hook(|_, _| None);
-    let unread = Condition::Match(Version("lock_0000000001.json 1 \"e\"".to_owned()));
-    let Outcome::Found { version, .. } = desk.read(&epochs) else { panic!("gone") };
-    let version = written(desk.write(&epochs, "s", 7, Condition::Match(version)));
-    assert_eq!(desk.names(), ["lock_0000000001.json"], "it is known to be its own");
-    // Bytes of somebody else's under a number of ours, and a version that nobody read.
-    desk.bucket.borrow_mut().put(9_000, "leader/g/lock_0000000001.json", LIVE.as_bytes());
-    let Outcome::Found { version: theirs, .. } = desk.read(&epochs) else { panic!("gone") };
-    assert_ne!(theirs, version);
-    for on in [unread, Condition::Match(theirs)] {
-        let before = desk.count("overwrite");
-        desk.write(&epochs, "s", 7, on);
-        assert_eq!(desk.count("overwrite"), before);
-    }
-    assert_eq!(desk.names(), ["lock_0000000001.json", "lock_0000000002.json"]);
 }
 
 #[test]
@@ -389,8 +342,8 @@ fn s3_only_the_epochs_of_a_probe_are_taken_away_and_no_more_than_were_listed() {
 
     let folder = format!("leader/g.probe-{}", "07".repeat(8) + &"a1".repeat(8));
     let probed = |refused_at: u64| {
-        let s3 = S3Config { key: folder.clone(), ..s3() };
-        let (desk, epochs) = (Desk::with(objects), Epochs::new(s3).expect("a plain bucket"));
+        let (desk, epochs) = (Desk::with(objects), Epochs::new(bucket_with(&folder)));
+        let epochs = epochs.expect("a plain bucket");
         for (name, body) in objects {
             desk.bucket.borrow_mut().put(0, &format!("{folder}/{name}"), body.as_bytes());
         }
@@ -543,7 +496,7 @@ fn s6_a_listing_from_a_cache_confirms_no_write_that_it_does_not_show() {
     };
     // Epoch 3 was somebody else's once, when this was listed; it was cleaned, and a held-up claim makes it anew.
     let old = Desk::with(&[("lock_0000000002.json", LIVE), ("lock_0000000003.json", LIVE)]);
-    let old = old.bucket.into_inner();
+    let old = old.bucket.take();
     let desk = Desk::with(&[("lock_0000000008.json", LIVE), ("lock_0000000009.json", LIVE)]);
     let epochs = epochs();
     desk.hook(move |request, bucket| Some(Ok(cached(request, bucket, &old))));

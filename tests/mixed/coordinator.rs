@@ -1,7 +1,10 @@
 //! A stand-in for a member of shardcoordinator, written from its document: its ticks and its state, over either of its locks.
+//! Other makes that take, renew and release so are this over a lock of their own.
 
 use std::cell::Cell;
 use std::rc::Rc;
+
+use edgelect::Host;
 
 use crate::mixed::world::World;
 use worlds::virtual_time::Virtual;
@@ -27,6 +30,10 @@ pub struct Coordinator<L> {
     pub renew_ms: u64,
     /// Whether it acts by `IsLeader()` alone.
     pub by_state: bool,
+    /// How long after it has acquired it begins to act, and how long after it has released it goes on.
+    pub grace_ms: u64,
+    pub lingers_ms: u64,
+    pub acts_from_ms: Rc<Cell<u64>>,
     /// The coordinator's state: until when it leads by its own wall clock, if its last call has succeeded.
     pub until_ms: Rc<Cell<Option<u64>>>,
     /// It does nothing while this is set: a pause.
@@ -40,7 +47,7 @@ pub struct Coordinator<L> {
 impl<L: Lock> Coordinator<L> {
     pub fn new(id: &str, lock: L, host: Virtual, lease_ms: u64, renew_ms: u64) -> Self {
         let (until_ms, stands_still, stops, acquired) = Default::default();
-        let (id, by_state) = (id.to_owned(), false);
+        let (id, by_state, grace_ms, lingers_ms) = (id.to_owned(), false, 0, 0);
         Self {
             id,
             lock,
@@ -48,6 +55,9 @@ impl<L: Lock> Coordinator<L> {
             lease_ms,
             renew_ms,
             by_state,
+            grace_ms,
+            lingers_ms,
+            acts_from_ms: Rc::default(),
             until_ms,
             stands_still,
             stops,
@@ -59,7 +69,8 @@ impl<L: Lock> Coordinator<L> {
     /// where calls end in time.
     pub fn leads(&self) -> bool {
         let until_ms = self.until_ms.get();
-        until_ms.is_some_and(|until_ms| self.by_state || self.host.wall_ms() < until_ms)
+        let acts = self.host.now_ms.get() >= self.acts_from_ms.get();
+        acts && until_ms.is_some_and(|until_ms| self.by_state || self.host.wall_ms() < until_ms)
     }
 
     /// The ticker of `RenewPeriod`: of the ticks that a slow call has missed, one is made up for.
@@ -67,8 +78,13 @@ impl<L: Lock> Coordinator<L> {
         let mut due_ms = self.host.now_ms.get();
         loop {
             if self.stops.take() {
-                self.until_ms.set(None);
+                match self.lingers_ms {
+                    0 => self.crash(),
+                    _ => self.stands_still.set(true),
+                }
                 self.lock.release(&self.id).await;
+                self.host.sleep(self.lingers_ms).await;
+                self.crash();
             } else if !self.stands_still.get() {
                 self.tick().await;
             }
@@ -87,6 +103,7 @@ impl<L: Lock> Coordinator<L> {
         }
         if until_ms.is_some() && !leads {
             self.acquired.set(self.acquired.get() + 1);
+            self.acts_from_ms.set(self.host.now_ms.get() + self.grace_ms);
         }
         self.until_ms.set(until_ms);
     }
@@ -101,10 +118,6 @@ impl<L: Lock> Coordinator<L> {
     pub fn stop(&self) {
         self.crash();
         self.stops.set(true);
-    }
-
-    pub fn pause(&self) {
-        self.stands_still.set(true);
     }
 }
 

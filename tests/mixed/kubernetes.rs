@@ -1,21 +1,21 @@
 //! Groups that members of the object-store lock with `holderIdentity` share with edgelect's.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use edgelect::calendar;
-use edgelect::election::{Election, Input};
+use edgelect::election::Election;
 use edgelect::json::{self, Object};
-use edgelect::lease::{Format, Reading, Stamp};
+use edgelect::lease::Format;
 use edgelect::object_store_lock::{LeaderElectionRecord, LockErrorKind, ObjectStoreLock};
+use edgelect::store::Version;
 use edgelect::store::memory::Memory;
-use edgelect::store::{Store, Version};
-use edgelect::{Follow, Handle, Host, Settings};
+use edgelect::{Follow, Handle, Settings};
 
 use crate::mixed::bucket::Bucket;
-use crate::mixed::world::World;
+use crate::mixed::world::{Group, Member, World, played};
 use worlds::sim::chance::Chance;
-use worlds::virtual_time::{Through, Virtual, config_of};
+use worlds::virtual_time::{Virtual, config_of};
 
 const LEASE_MS: u64 = 15_000;
 const RETRY_MS: u64 = 2_000;
@@ -236,43 +236,18 @@ impl Theirs {
 }
 
 /// A group over one object behind a network that loses, delays and cuts off.
-type Fleet = World<Group>;
+type Fleet = World<Place>;
 
-struct Group {
+struct Place {
     bucket: Bucket,
     pace: Pace,
-}
-
-/// One of them, and how it is reached.
-#[derive(Clone)]
-struct Member {
-    name: String,
-    /// Ours have one.
-    handle: Option<Handle>,
-    /// How theirs are stopped.
-    cancelled: Rc<Cell<bool>>,
-    /// Until then nothing of it reaches the store.
-    cut_until_ms: Rc<Cell<u64>>,
-}
-
-impl Member {
-    fn is_ours(&self) -> bool {
-        self.handle.is_some()
-    }
-
-    fn stop(&self) {
-        match &self.handle {
-            Some(handle) => handle.tell(Input::Stop { park: false }),
-            None => self.cancelled.set(true),
-        }
-    }
 }
 
 fn fleet(seed: u64, pace: Pace) -> Fleet {
     let mut fleet = World::strict(50, |time| {
         let clock = time.clone();
         let memory = Memory::new(move || clock.wall_ms()).in_format(Format::Kubernetes);
-        Group { bucket: Bucket::new(time, memory, Chance::new(seed)), pace }
+        Place { bucket: Bucket::new(time, memory, Chance::new(seed)), pace }
     });
     fleet.seed = seed;
     let bucket = fleet.place.bucket.clone();
@@ -280,12 +255,23 @@ fn fleet(seed: u64, pace: Pace) -> Fleet {
     fleet
 }
 
-impl Fleet {
-    fn below(&self, bound: u64) -> u64 {
-        self.place.bucket.chance.borrow_mut().below(bound)
+impl Group for Place {
+    fn chance(&self) -> &Rc<RefCell<Chance>> {
+        &self.bucket.chance
     }
 
-    fn ours(&self, follow: Follow) -> Member {
+    fn ours(fleet: &Fleet) -> Member {
+        let follow = [Follow::Tight, Follow::Balanced];
+        fleet.elector(follow[fleet.below(2) as usize])
+    }
+
+    fn theirs(fleet: &Fleet) -> Option<Member> {
+        Some(fleet.lock_member())
+    }
+}
+
+impl Fleet {
+    fn elector(&self, follow: Follow) -> Member {
         let name = format!("ours-{}", self.next_number());
         let lease_ms = self.place.pace.lease_ms;
         let (server_id, follow) = (Some(name.clone()), Some(follow));
@@ -295,12 +281,12 @@ impl Fleet {
         let bucket = self.place.bucket.another_way();
         let cut_until_ms = Rc::clone(&bucket.cut_until_ms);
         self.elect(&name, handle.clone(), bucket, self.time.clone(), ());
-        Member { name, handle: Some(handle), cancelled: Rc::default(), cut_until_ms }
+        Member::ours(name, handle, cut_until_ms)
     }
 
     /// One of theirs, whose clock is off by less than the margin of ours less the second that `Date` is rounded by and
     /// the way of an answer.
-    fn theirs(&self) -> Member {
+    fn lock_member(&self) -> Member {
         let ahead_ms = self.below(700) as i64 - 350;
         let at_fixed_rate = self.below(2) == 0;
         let number = self.next_number();
@@ -318,54 +304,11 @@ impl Fleet {
         });
         let (seen, cut_until_ms) = (Rc::clone(&theirs), Rc::clone(&theirs.bucket.cut_until_ms));
         self.admit(&name, false, move || seen.leads.get(), async move { theirs.run().await });
-        Member { name, handle: None, cancelled, cut_until_ms }
+        Member::theirs(name, cancelled, cut_until_ms)
     }
 
     fn text(&self) -> String {
         String::from_utf8(self.place.bucket.memory.body().unwrap_or_default()).expect("text")
-    }
-
-    fn cut(&self, member: &Member, ms: u64) {
-        member.cut_until_ms.set(self.now_ms() + ms);
-    }
-
-    /// Strikes whoever leads, twelve times: it dies, is cut off for up to two leases, or stops, and the others of its make
-    /// are cut off meanwhile; then another of its make joins. How often each make has followed the other.
-    fn play(&mut self) -> [u64; 2] {
-        let (lease_ms, mut followed) = (self.place.pace.lease_ms, [0, 0]);
-        let mut members = Vec::new();
-        for follow in [Follow::Tight, Follow::Balanced] {
-            members.extend([self.ours(follow), self.theirs()]);
-        }
-        for _ in 0..12 {
-            self.leader_within(6 * lease_ms);
-            self.watch(self.below(3 * lease_ms));
-            let (name, _) = self.leader_within(6 * lease_ms);
-            let leader = members.iter().find(|one| one.name == name).expect("it joined").clone();
-            for other in &members {
-                let cut_ms = lease_ms + self.below(lease_ms);
-                if other.is_ours() == leader.is_ours() && other.name != name {
-                    self.cut(other, cut_ms);
-                }
-            }
-            match self.below(3) {
-                0 => self.kill(&name),
-                1 => self.cut(&leader, self.below(2 * lease_ms)),
-                _ => leader.stop(),
-            }
-            self.watch(lease_ms + 1_000);
-            let (_, is_ours) = self.leader_within(6 * lease_ms);
-            if is_ours != leader.is_ours() {
-                followed[usize::from(is_ours)] += 1;
-            }
-            members.push(if leader.is_ours() {
-                let follow = [Follow::Tight, Follow::Balanced];
-                self.ours(follow[self.below(2) as usize])
-            } else {
-                self.theirs()
-            });
-        }
-        followed
     }
 }
 
@@ -380,13 +323,13 @@ fn settings(lease_ms: u64) -> Settings {
 #[test]
 fn they_take_a_lease_that_we_release_and_we_take_one_that_they_release() {
     let mut fleet = fleet(1, Pace::SAFE);
-    let ours = fleet.ours(Follow::Balanced);
+    let ours = fleet.elector(Follow::Balanced);
     fleet.leader_within(60_000);
-    let theirs = fleet.theirs();
+    let theirs = fleet.lock_member();
     fleet.pass(30_000);
     ours.stop();
     assert!(fleet.pass_until(RETRY_MS + 1_500, |fleet| fleet.ours_leads() == Some(false)));
-    fleet.ours(Follow::Balanced);
+    fleet.elector(Follow::Balanced);
     fleet.pass(30_000);
     assert_eq!(fleet.leaders(), [&*theirs.name], "its renewals are honoured");
     theirs.stop();
@@ -399,15 +342,11 @@ fn they_take_a_lease_that_we_release_and_we_take_one_that_they_release() {
 #[test]
 fn while_their_leader_stops_before_its_lease_is_over_one_leads_through_deaths_cuts_and_failures() {
     const { assert!(Pace::SAFE.longest_unrenewed_ms() < Pace::SAFE.lease_ms) };
-    let mut followed = [0, 0];
-    for seed in 1..=60 {
-        let mut fleet = fleet(seed, Pace::SAFE);
+    let followed = played(60, 16, LEASE_MS, |seed| {
+        let fleet = fleet(seed, Pace::SAFE);
         fleet.place.bucket.failing_per_mille.set([0, 50, 200][seed as usize % 3]);
-        let [theirs, ours] = fleet.play();
-        followed = [followed[0] + theirs, followed[1] + ours];
-        assert_eq!(fleet.observer.broken(), [""; 0], "seed {seed}");
-    }
-    println!("{followed:?} times one of theirs, of ours, has followed the other make");
+        fleet
+    });
     assert!(followed.iter().all(|times| *times > 100), "{followed:?}");
 }
 
@@ -417,9 +356,9 @@ fn by_the_documents_own_settings_their_leader_acts_beside_ours_after_its_lease()
     let mut longest_ms = 0;
     for seed in 1..=30 {
         let mut fleet = fleet(seed, pace);
-        let theirs = fleet.theirs();
+        let theirs = fleet.lock_member();
         fleet.leader_within(5_000);
-        fleet.ours(Follow::Tight);
+        fleet.elector(Follow::Tight);
         fleet.pass(60_000 + fleet.below(pace.retry_ms));
         fleet.cut(&theirs, 2 * pace.lease_ms);
         fleet.watch(2 * pace.lease_ms);
@@ -438,7 +377,7 @@ fn s2_tokens_grow_beside_members_by_the_documents_own_settings_and_never_do_two_
     for seed in 1..=30 {
         let mut fleet = fleet(seed, Pace::DOCUMENT);
         fleet.place.bucket.failing_per_mille.set(50);
-        fleet.play();
+        fleet.play(12, Pace::DOCUMENT.lease_ms);
         assert_eq!(*fleet.observer.violations.borrow(), [""; 0], "seed {seed}");
         terms += fleet.observer.tokens.borrow().len();
         seeds += usize::from(!fleet.observer.overlaps.borrow().is_empty());
@@ -456,7 +395,7 @@ fn a_record_of_the_native_format_is_left_alone_until_its_grace_is_over_and_its_t
             r#"{{"leaderID":"a","lastUpdated":"2026-11-21T06:58:12Z","term":{term}{told}}}"#
         );
         fleet.place.bucket.memory.overwrite(Some(native.clone().into_bytes()));
-        let handle = fleet.ours(Follow::Balanced).handle.expect("it is ours");
+        let handle = fleet.elector(Follow::Balanced).handle.expect("it is ours");
         fleet.pass(told_ms - 1_000);
         assert_eq!(fleet.text(), native);
         let problem = handle.with(|election| election.problem().map(ToString::to_string));
@@ -466,54 +405,5 @@ fn a_record_of_the_native_format_is_left_alone_until_its_grace_is_over_and_its_t
         );
         fleet.leader_within(LEASE_MS + 20_000);
         assert!(fleet.observer.tokens.borrow()[0] > term);
-    }
-}
-
-/// How long after a foreign member of the right clock may take the lease a leader of ours that was cut off has authority
-/// still, in milliseconds; negative where it has none.
-fn beside_ms(format: Format, lease_ms: u64, phase_ms: u64, ways_ms: [u64; 2]) -> i64 {
-    let mut world = World::new(10, |time| {
-        time.now_ms.set(phase_ms);
-        let clock = time.clone();
-        Memory::new(move || clock.wall_ms()).in_format(format)
-    });
-    let config = config_of(settings(lease_ms));
-    let handle = Handle::new(Election::new(config, "session".to_owned(), phase_ms));
-    let (memory, host, cut_off) =
-        (world.place.clone(), world.time.clone(), Rc::<Cell<_>>::default());
-    let cut = Rc::clone(&cut_off);
-    let far = Through(async move |operation| {
-        host.sleep(ways_ms[0]).await;
-        if cut.get() {
-            return std::future::pending().await;
-        }
-        let answer = memory.perform(operation).await;
-        host.sleep(ways_ms[1]).await;
-        answer
-    });
-    world.elect("ours", handle, far, world.time.clone(), ());
-    world.leader_within(60_000);
-    world.pass(2 * lease_ms);
-    cut_off.set(true);
-    world.step_ms = 1;
-    assert!(world.pass_until(2 * lease_ms, |world| world.ours_leads().is_none()));
-    let body = world.place.body().expect("a record");
-    let Reading::Lease(lease) = format.read(&body) else { panic!("a lease") };
-    let Stamp::At(updated_ms) = lease.last_updated else { panic!("held") };
-    world.time.wall_ms() as i64 - (updated_ms + lease_ms as i64)
-}
-
-#[test]
-fn no_foreign_member_of_the_right_clock_may_take_a_lease_under_our_authority_however_short_it_is() {
-    for format in [Format::Native, Format::Kubernetes] {
-        // An answer that takes longer than the margin: what it says of time is old when it is heard.
-        for (lease_ms, ways_ms) in
-            [(15_000, [10, 10]), (3_000, [10, 10]), (1_000, [10, 10]), (15_000, [20, 1_700])]
-        {
-            let late_ms = |step: u64| beside_ms(format, lease_ms, step * 50 + 3, ways_ms);
-            let worst_ms = (0..20).map(late_ms).max().expect("some");
-            println!("{} {lease_ms} {ways_ms:?}: {worst_ms} ms", format.name());
-            assert!(worst_ms <= 0, "{} {lease_ms} {ways_ms:?}: {worst_ms} ms", format.name());
-        }
     }
 }

@@ -15,13 +15,15 @@ use edgelect::json::Object;
 use edgelect::lease::{self, History, Lease, Reading, Stamp};
 use edgelect::peer::{Heard, Question};
 use edgelect::store::{Condition, Operation, Outcome, Version};
-use edgelect::{Config, Input, Policy, Settings, peer};
+use edgelect::{Config, Settings, peer};
 use serde_json::Value;
 
-use crate::mixed::alone::Alone;
+use crate::alone::told::{Alone, text};
+use crate::mixed::world::Group;
+use crate::slots::world::{self as slots, EVERY_DATES, Job, all_again, minute, once};
 use worlds::virtual_time::config_of;
 
-use self::fleet::{Course, Fleet, Tally, fleet};
+use self::fleet::{Course, Fleet, Place, fleet};
 use self::member::{Bug, Rules};
 
 const GOLDEN: &str = "tests/golden/s3lect";
@@ -203,65 +205,51 @@ fn c36_go_reads_our_health_answer_and_one_of_its_own_names_no_group_so_the_store
     assert_eq!(judged(PeerTrust::S3lect), moved, "its lastUpdated moves in place of a sequence");
 }
 
-const COURSE: Course = Course {
-    rules: Rules::DOCUMENT,
-    foreign_off_ms: 5_000,
-    failing_per_mille: 0,
-    minutes: 8,
-    lives: true,
-};
+const COURSE: Course =
+    Course { rules: Rules::DOCUMENT, foreign_off_ms: 5_000, failing_per_mille: 0, lives: true };
 
-/// Plays seeds; panics with the first violation.
-fn play(seeds: std::ops::Range<u64>, course: Course) -> Tally {
-    let mut sum = Tally::default();
-    for seed in seeds {
-        let (violations, tally) = fleet(seed, course).play();
+/// Plays so many seeds; panics with the first violation, or where the makes have not followed one another this often.
+fn play(seeds: u64, often: u64, course: Course) {
+    let mut followed = [0, 0];
+    for seed in 0..seeds {
+        let mut fleet = fleet(seed, course);
+        let violations = fleet.played();
         assert!(violations.is_empty(), "seed {seed}: {violations:#?}");
-        sum.terms += tally.terms;
-        sum.foreign += tally.foreign;
-        sum.resigned += tally.resigned;
-        sum.from_foreign += tally.from_foreign;
-        sum.to_foreign += tally.to_foreign;
+        let [theirs, ours] = fleet.observer.followed.get();
+        followed = [followed[0] + theirs, followed[1] + ours];
     }
-    println!("{sum:?}");
-    sum
+    println!("{followed:?} times one of theirs, of ours, has followed the other make");
+    assert!(followed.iter().all(|times| *times > often), "{followed:?}");
 }
 
 #[test]
 fn c36_a_mixed_fleet_has_one_leader_and_growing_tokens_through_crashes_and_resignations() {
-    let sum = play(0..120, COURSE);
-    assert!(sum.terms > 200 && sum.foreign > 200 && sum.resigned > 100, "{sum:?}");
-    assert!(sum.from_foreign > 120 && sum.to_foreign > 120, "{sum:?}");
+    play(100, 120, COURSE);
 }
 
 #[test]
 fn c36_a_failing_network_gives_a_mixed_fleet_no_second_leader() {
-    let sum = play(0..120, Course { failing_per_mille: 100, ..COURSE });
-    assert!(sum.from_foreign > 120 && sum.to_foreign > 120, "{sum:?}");
+    play(100, 120, Course { failing_per_mille: 100, ..COURSE });
 }
 
 #[test]
 fn c36_with_its_grace_a_foreign_clock_may_be_off_by_an_hour_and_there_is_one_leader() {
     let rules = Rules::DOCUMENT;
     assert!(rules.longest_unrenewed_ms() < rules.grace_ms.min(rules.leader_timeout_ms));
-    let course =
-        Course { foreign_off_ms: 3_600_000, failing_per_mille: 50, lives: false, ..COURSE };
-    let sum = play(0..80, course);
-    assert!(sum.to_foreign > 100, "{sum:?}");
+    let far = Course { foreign_off_ms: 3_600_000, failing_per_mille: 50, lives: false, ..COURSE };
+    play(80, 60, far);
 }
 
 #[test]
 fn c36_without_its_grace_a_foreign_clock_must_be_within_the_margin_of_the_stores() {
     let rules = Rules { grace_ms: 0, ..Rules::DOCUMENT };
     // The margin less what is on its way.
-    let course = Course { rules, foreign_off_ms: 1_200, failing_per_mille: 50, ..COURSE };
-    let sum = play(0..80, course);
-    assert!(sum.to_foreign > 100, "{sum:?}");
+    play(80, 100, Course { rules, foreign_off_ms: 1_200, failing_per_mille: 50, ..COURSE });
 }
 
 #[test]
 fn c36_the_oracle_sees_each_bug_of_a_foreign_member() {
-    let violated = |course: Course| (0..60).find(|seed| !fleet(*seed, course).play().0.is_empty());
+    let violated = |course: Course| (0..60).find(|seed| !fleet(*seed, course).played().is_empty());
     // Its grace alone makes up for writes without a condition.
     for (bug, grace_ms, failing_per_mille) in [
         (Bug::NeverResigns, 15_000, 500),
@@ -280,22 +268,32 @@ fn c36_the_oracle_sees_each_bug_of_a_foreign_member() {
 
 #[test]
 fn c36_c56_no_slot_is_begun_twice_though_foreign_members_drop_it_from_the_record() {
-    let course = Course { minutes: 20, failing_per_mille: 50, ..COURSE };
-    let mut runs = 0;
-    for seed in 0..80 {
-        let fleet = fleet(seed, course);
-        if !fleet.place.dated {
-            continue;
+    for (settings, dates) in [once(), all_again()].iter().flat_map(|s| EVERY_DATES.map(|d| (s, d)))
+    {
+        let mut world = slots::World::with_init(dates);
+        for number in 0..12 {
+            world.at(minute(number));
+            let fire =
+                |world: &slots::World| world.trigger(minute(number), settings, Job::Takes(10));
+            // One comes between the triggers of a slot, or before them, leads for a while, and resigns or dies.
+            if number % 2 == 0 {
+                fire(&world);
+                world.pass(5_000);
+            }
+            let updated = go::Time::at(world.now_ms() as i64);
+            world.put(go::marshal(&go_record("s3lect-0", "10.0.1.42:8443", updated)));
+            world.pass(5_000);
+            if number % 3 > 0 {
+                world.put(go::marshal(&go_record("s3lect-0", "10.0.1.42:8443", go::Time::ZERO)));
+            }
+            fire(&world);
+            fire(&world);
+            world.pass(25_000);
         }
-        let (violations, mut begun) = fleet.play_slots(Policy::AtMostOnce, course.minutes);
-        assert!(violations.is_empty(), "seed {seed}: {violations:#?}");
-        runs += begun.len();
-        let (in_order, all) = (begun.is_sorted_by(|a, b| a < b), begun.len());
-        begun.dedup();
-        assert!(in_order && begun.len() == all, "seed {seed}: {begun:?}");
+        world.pass(60_000);
+        let ran = world.ran();
+        assert!(ran.is_sorted_by(|a, b| a < b) && ran.len() >= 6, "{dates:?}: {ran:?}");
     }
-    assert!(runs > 100, "{runs}");
-    println!("{runs} slots");
 }
 
 /// A record of a foreign hand, written this very moment.
@@ -323,14 +321,14 @@ fn c36_s2_two_foreign_resignations_within_one_second_do_not_bring_a_token_again(
     for seed in 0..40 {
         let mut fleet = fleet(seed, COURSE);
         put_foreign(&fleet, go::Time::ZERO);
-        let first = fleet.start_ours();
+        let first = Place::ours(&fleet);
         until_led(&mut fleet);
-        first.tell(Input::Stop { park: false });
+        first.stop();
         fleet.pass(300);
         // Its `Last-Modified` is that of the first resignation, and no record says any longer which token was handed out.
         put_foreign(&fleet, go::Time::at(AT_MS));
         put_foreign(&fleet, go::Time::ZERO);
-        fleet.start_ours();
+        Place::ours(&fleet);
         until_led(&mut fleet);
     }
 }
@@ -342,7 +340,7 @@ fn c36_a_foreign_resignation_is_taken_over_within_an_interval() {
             let mut fleet = fleet(seed, COURSE);
             put_foreign(&fleet, go::Time::ZERO);
             fleet.pass(old_ms);
-            fleet.start_ours();
+            Place::ours(&fleet);
             let took_ms = until_led(&mut fleet);
             assert!(took_ms <= 6_000, "seed {seed}: {took_ms} ms of one of {old_ms} ms");
         }
@@ -358,13 +356,13 @@ fn c36_a_resignation_of_ours_is_taken_over_by_a_foreign_member_at_its_next_look(
     {
         for seed in 0..40 {
             let mut fleet = fleet(seed, COURSE);
-            let ours = fleet.start_ours();
+            let ours = Place::ours(&fleet);
             until_led(&mut fleet);
             let theirs = fleet.start_theirs();
             fleet.pass(known_ms + 100 * seed);
-            assert_eq!((fleet.ours_leads(), theirs.taken.get()), (Some(true), 0), "seed {seed}");
-            ours.tell(Input::Stop { park: false });
-            let taken = |_: &Fleet| theirs.leader_since_ms.get().is_some();
+            assert_eq!((fleet.ours_leads(), theirs.acquired.get()), (Some(true), 0), "seed {seed}");
+            ours.stop();
+            let taken = |_: &Fleet| theirs.until_ms.get().is_some();
             assert!(fleet.pass_until(within_ms, taken), "seed {seed}: not taken");
             fleet.pass(rules.grace_ms + 1_000);
             assert_eq!(fleet.ours_leads(), Some(false), "seed {seed}");
@@ -380,12 +378,12 @@ fn held_up_until_the_same_is_there_again(put: impl Fn(&Fleet, bool), wait_ms: u6
         put(&fleet, false);
         fleet.pass(10_000);
         fleet.place.bucket.holds_writes.set(true);
-        fleet.start_ours();
+        Place::ours(&fleet);
         fleet.pass(wait_ms);
         fleet.place.bucket.holds_writes.set(false);
-        let second = fleet.start_ours();
+        let second = Place::ours(&fleet);
         until_led(&mut fleet);
-        second.tell(Input::Stop { park: false });
+        second.stop();
         fleet.pass(300);
         put(&fleet, true);
         fleet.place.bucket.release();
@@ -415,42 +413,40 @@ fn c27_s2_a_held_up_heal_that_lands_on_the_same_garbage_again_brings_no_older_to
 #[test]
 fn c36_s2_a_tombstone_that_may_be_another_equal_one_is_read_whole_each_time() {
     let mut alone = alone();
-    alone.step();
+    alone.reads();
     let (_, tombstone) = ours().remove(1);
-    let tombstone = Lease { term: None, session: None, ..tombstone };
-    alone.found(10, "\"0\"", &tombstone);
-    let Step::Claim { lease, .. } = alone.step() else { panic!("a tombstone is free") };
+    alone.shows("\"0\"", &Lease { term: None, session: None, ..tombstone });
+    let (lease, _) = alone.claims();
     assert_eq!((lease.term, lease.acquired), (None, None), "it grants nothing");
-    alone.answer(10, Outcome::Refused);
+    alone.answer(Outcome::Refused);
     let Step::Read { unless, .. } = alone.step() else { panic!("it reads back") };
     assert_eq!(unless, None, "only a whole answer has a Last-Modified");
 }
 
 fn alone() -> Alone {
     let config = config_of(Settings { server_id: Some("ours".to_owned()), ..Settings::default() });
-    Alone::new(Election::new(config, "session".to_owned(), 7), AT_MS as u64)
+    Alone::undated(Election::new(config, "session".to_owned(), 7), AT_MS as u64)
 }
 
 /// Leads by a claim over a tombstone of its own make; gives the record.
 fn led(alone: &mut Alone) -> Lease {
-    assert!(matches!(alone.step(), Step::Read { .. }));
-    let (_, before) = ours().remove(1);
-    alone.found(10, "\"0\"", &before);
-    let Step::Claim { lease, .. } = alone.step() else { panic!("a tombstone is free") };
-    alone.written(10, "\"1\"");
+    alone.reads();
+    alone.shows("\"0\"", &ours().remove(1).1);
+    let (lease, _) = alone.claims();
+    alone.written("\"1\"");
     assert!(alone.leads());
-    *lease
+    lease
 }
 
 #[test]
 fn s9_a_renewal_whose_record_a_hand_has_released_since_is_not_adopted_by_the_read_back() {
     let mut alone = alone();
     led(&mut alone);
-    let Step::Renew { lease, .. } = alone.step() else { panic!("it renews") };
-    alone.answer(10, Outcome::Refused);
-    assert!(matches!(alone.step(), Step::Read { .. }));
+    let (lease, _) = alone.renews();
+    alone.answer(Outcome::Refused);
+    alone.reads();
     // The renewal has landed, and somebody has given the lease up by hand: it is free to all.
-    alone.found(10, "\"3\"", &Lease { last_updated: Stamp::Released, ..*lease });
+    alone.shows("\"3\"", &Lease { last_updated: Stamp::Released, ..lease });
     assert!(!alone.leads());
 }
 
@@ -458,16 +454,12 @@ fn s9_a_renewal_whose_record_a_hand_has_released_since_is_not_adopted_by_the_rea
 fn s1_a_member_that_keeps_our_session_under_its_own_name_is_waited_out() {
     let mut alone = alone();
     let lease = led(&mut alone);
-    assert!(matches!(alone.step(), Step::Renew { .. }));
-    alone.answer(10, Outcome::Refused);
-    assert!(matches!(alone.step(), Step::Read { .. }));
+    alone.renews();
+    alone.answer(Outcome::Refused);
+    alone.reads();
     let began_ms = alone.ms;
     let taken = Lease { leader_id: "theirs".to_owned(), last_updated: Stamp::At(AT_MS), ..lease };
-    loop {
-        alone.found(10, "\"3\"", &taken);
-        if let Step::Claim { .. } = alone.step() {
-            break;
-        }
-    }
+    alone.shows("\"3\"", &taken);
+    alone.until_written("\"3\"", &text(&taken));
     assert!(alone.ms - began_ms >= 15_000, "claimed after {} ms", alone.ms - began_ms);
 }

@@ -8,6 +8,7 @@ use edgelect::election::{Event, LostReason};
 use edgelect::{Handle, Host, Input, Store, run};
 use futures::future::AbortHandle;
 
+use worlds::sim::chance::Chance;
 use worlds::virtual_time::{Machine, Virtual};
 
 pub struct World<P> {
@@ -37,6 +38,9 @@ pub struct Observer {
     pub overlaps: RefCell<Vec<(u64, Vec<String>)>>,
     /// For how long they did, as far as the steps tell.
     pub beside_ms: Cell<u64>,
+    /// How often one of theirs has followed one of ours, and the other way round.
+    pub followed: Cell<[u64; 2]>,
+    last_is_ours: Cell<Option<bool>>,
     strict: bool,
 }
 
@@ -46,6 +50,44 @@ struct Candidate {
     ours: bool,
     leads: Box<dyn Fn() -> bool>,
     end: AbortHandle,
+}
+
+/// Members of two makes over one store.
+pub trait Group: Sized {
+    fn chance(&self) -> &Rc<RefCell<Chance>>;
+
+    /// One more of ours, and one of theirs where they are there.
+    fn ours(world: &World<Self>) -> Member;
+    fn theirs(world: &World<Self>) -> Option<Member>;
+}
+
+/// A member of either make, as a schedule strikes it.
+#[derive(Clone)]
+pub struct Member {
+    pub name: String,
+    /// Ours have one.
+    pub handle: Option<Handle>,
+    /// How theirs are told to release, and to end.
+    pub stops: Rc<Cell<bool>>,
+    /// Until then nothing of it reaches the store.
+    pub cut_until_ms: Rc<Cell<u64>>,
+}
+
+impl Member {
+    pub fn ours(name: String, handle: Handle, cut_until_ms: Rc<Cell<u64>>) -> Self {
+        Self { name, handle: Some(handle), stops: Rc::default(), cut_until_ms }
+    }
+
+    pub fn theirs(name: String, stops: Rc<Cell<bool>>, cut_until_ms: Rc<Cell<u64>>) -> Self {
+        Self { name, handle: None, stops, cut_until_ms }
+    }
+
+    pub fn stop(&self) {
+        match &self.handle {
+            Some(handle) => handle.tell(Input::Stop { park: false }),
+            None => self.stops.set(true),
+        }
+    }
 }
 
 /// A member of ours. Clones are the same one.
@@ -78,6 +120,13 @@ impl Observer {
     pub fn look(&self, now_ms: u64) -> bool {
         let leaders = self.leaders();
         let ours = leaders.iter().filter(|(_, ours)| *ours).count();
+        if let [(_, is_ours)] = leaders[..]
+            && self.last_is_ours.replace(Some(is_ours)).is_some_and(|last| last != is_ours)
+        {
+            let mut followed = self.followed.get();
+            followed[usize::from(is_ours)] += 1;
+            self.followed.set(followed);
+        }
         if ours > 1 {
             self.violations.borrow_mut().push(format!("{now_ms}: {leaders:?} at once"));
         }
@@ -253,5 +302,77 @@ impl<P> World<P> {
         }
         let leader = self.observer.leaders().into_iter().next();
         leader.unwrap_or_else(|| panic!("nobody leads within {ms} ms"))
+    }
+}
+
+/// Plays so many seeds; panics with the first violation. How often each make has followed the other.
+pub fn played<P: Group>(
+    seeds: u64,
+    blows: u64,
+    lease_ms: u64,
+    fleet: impl Fn(u64) -> World<P>,
+) -> [u64; 2] {
+    let mut followed = [0, 0];
+    for seed in 0..seeds {
+        let mut fleet = fleet(seed);
+        fleet.play(blows, lease_ms);
+        assert_eq!(fleet.observer.broken(), [""; 0], "seed {seed}");
+        let [theirs, ours] = fleet.observer.followed.get();
+        followed = [followed[0] + theirs, followed[1] + ours];
+    }
+    println!("{followed:?} times one of theirs, of ours, has followed the other make");
+    followed
+}
+
+impl<P: Group> World<P> {
+    pub fn below(&self, bound: u64) -> u64 {
+        self.place.chance().borrow_mut().below(bound)
+    }
+
+    pub fn cut(&self, member: &Member, ms: u64) {
+        member.cut_until_ms.set(self.now_ms() + ms);
+    }
+
+    /// So many blows, and then peace. What goes wrong is noted.
+    pub fn play(&mut self, blows: u64, lease_ms: u64) {
+        let mut members = Vec::new();
+        for _ in 0..2 {
+            members.push(P::ours(self));
+            members.extend(P::theirs(self));
+        }
+        for _ in 0..blows {
+            self.run(lease_ms + self.below(3 * lease_ms));
+            self.strike(&mut members, lease_ms);
+        }
+        members.iter().for_each(|member| member.cut_until_ms.set(0));
+        self.run(6 * lease_ms);
+    }
+
+    /// Something happens to whoever leads, or to anybody, while at times the others of its make hear nothing: it dies,
+    /// resigns, stops or is cut off. For who is gone another one of its make comes.
+    fn strike(&self, members: &mut Vec<Member>, lease_ms: u64) {
+        let leader = self.leaders().pop();
+        let leader = members.iter().position(|one| Some(&one.name) == leader.as_ref());
+        let any = self.below(members.len() as u64) as usize;
+        let at = leader.filter(|_| self.below(4) > 0).unwrap_or(any);
+        let struck = members[at].clone();
+        if self.below(3) > 0 {
+            let alike = |one: &&Member| one.handle.is_some() == struck.handle.is_some();
+            for other in members.iter().filter(alike) {
+                self.cut(other, lease_ms + self.below(2 * lease_ms));
+            }
+            struck.cut_until_ms.set(0);
+        }
+        match (self.below(4), &struck.handle) {
+            (0, _) => self.kill(&struck.name),
+            (1, Some(handle)) => return handle.tell(Input::Resign),
+            (2, _) => return self.cut(&struck, self.below(3 * lease_ms)),
+            _ => struck.stop(),
+        }
+        members.swap_remove(at);
+        match struck.handle {
+            Some(_) => members.push(P::ours(self)),
+            None => members.extend(P::theirs(self)),
+        }
     }
 }

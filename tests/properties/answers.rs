@@ -73,7 +73,8 @@ fn document() -> impl Strategy<Value = String> {
         target().prop_map(|target| format!("<Endpoint>{target}</Endpoint>")),
         "<Region>[a-z0-9-]{0,12}</Region>",
         draw::time().prop_map(|time| format!("<ServerTime>{time}</ServerTime>")),
-        draw::text(20).prop_map(|text| format!("<Message>{text}</Message>")),
+        draw::text(20).prop_map(|text| format!("<Message>the-message {text}</Message>")),
+        Just("<StringToSign>the-string</StringToSign>".to_owned()),
         draw::text(10),
     ];
     (head, root, code, vec(element, 0..4)).prop_map(|(head, root, code, elements)| {

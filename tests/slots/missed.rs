@@ -1,6 +1,6 @@
 //! What is made up for: slots that nobody claimed, jobs that failed, and whose cron the missed slots are of.
 
-use edgelect::SlotOutcome::{Done, Failed, Skipped, Taken};
+use edgelect::SlotOutcome::{Done, Skipped, Taken};
 use edgelect::election::{LostReason, SlotsOver};
 use edgelect::slots::Cron;
 use edgelect::{Missed, Policy, RunEnd, Schedule, ScheduleSettings};
@@ -47,28 +47,6 @@ fn slots_that_somebody_else_runs_meanwhile_are_not_left_out() {
     world.pass(3 * MINUTE_MS);
     let report = waits.report();
     assert_eq!(report.left_out, 0, "{report:?}, ran {:?}", world.ran());
-}
-
-#[test]
-fn a_failed_job_is_counted_and_run_again_only_at_least_once_and_only_so_often() {
-    for (settings, runs) in [(once(), 1), (again(), 3)] {
-        let mut world = World::with_init(Dates::Both);
-        for number in 0..5 {
-            world.at(minute(number));
-            let trigger = world.trigger(FIRST_MS, &settings, Job::Fails);
-            world.pass(10_000);
-            if number == 0 {
-                assert_eq!(trigger.outcome(), Failed);
-                assert_eq!(trigger.report().runs[0].end, RunEnd::Failed("it failed"));
-                let lease = world.lease();
-                assert_eq!((lease.slot_done, lease.slot_failures), (Some(false), Some(1)));
-                assert_eq!(lease.slot_result.as_deref(), Some("failed"));
-            }
-        }
-        assert_eq!(world.ran().len(), runs, "{settings:?}");
-        assert_eq!(world.runs(6, &settings), Done, "a slot that is given up is in nobody's way");
-        assert_eq!(world.lease().slot_failures, None);
-    }
 }
 
 #[test]

@@ -1,10 +1,9 @@
 //! Which schedules are refused, and which slot a timer asks for.
 
 use edgelect::SlotOutcome::Done;
-use edgelect::slots::{OwnSlots, StorageTimes, Verdict};
 use edgelect::{Missed, Schedule, ScheduleSettings, Settings};
 
-use crate::slots::world::{Dates, FIRST_MS, Job, World, minute, once, schedule};
+use crate::slots::world::{Dates, FIRST_MS, Job, World, minute, once};
 use worlds::virtual_time::{config, config_of};
 
 #[test]
@@ -52,20 +51,4 @@ fn a_timers_slot_is_the_nearest_multiple_of_its_period_unless_that_lies_ahead() 
         assert_eq!(trigger.report().slot_ms, Some(minute(number)), "{after_ms}");
         assert_eq!(trigger.outcome(), Done, "{after_ms}");
     }
-}
-
-/// `Last-Modified` rounds down and the ceiling rounds up: two seconds, not one.
-#[test]
-fn a_slot_claimed_at_the_edge_is_covered_by_the_change_that_followed() {
-    let schedule = schedule(12_000_000, &once());
-    let judge = |session, now_ms, changed_ms| {
-        let ceiling_ms = now_ms + 999;
-        let changed_ms = Some(changed_ms);
-        let times = StorageTimes { now_ms, ceiling_ms, dated: true, changed_ms, skew_ms: 500 };
-        schedule.judge(12_000_499, None, &OwnSlots { session, begun: &[], done: &[] }, &times)
-    };
-    // The node that A reads says 11_999.000 s.
-    assert!(matches!(judge("a", 11_999_000, 11_000_000), Verdict::Claim { .. }));
-    // A node 500 ms behind stamps the claim at 11_998.5 s; then somebody drops the slot at once.
-    assert_eq!(judge("b", 12_005_000, 11_998_000), Verdict::Taken);
 }

@@ -95,23 +95,6 @@ fn a_tombstone_without_a_term_is_covered_by_two_writes() {
     assert!(world.lease().released() && world.lease().term > Some(EPOCH_MS));
 }
 
-/// Where nothing says when the creation was made, the trigger that made it writes over it once its grace is over.
-#[test]
-fn the_first_slot_of_a_group_without_init_is_skipped_and_the_next_one_runs() {
-    for (dates, waits) in EVERY_DATES.into_iter().zip([false, true, true, true]) {
-        let mut world = World::new(dates);
-        world.at(FIRST_MS);
-        let first = world.trigger(FIRST_MS, &all_again(), Job::Takes(10));
-        world.pass(5_000);
-        assert!(world.lease().in_grace());
-        assert_eq!(first.ended(), !waits, "{dates:?}");
-        world.pass(20_000);
-        assert_eq!(first.outcome(), NEW_GROUP, "{dates:?}");
-        assert_eq!(world.runs(1, &all_again()), Done, "{dates:?}");
-        assert_eq!(world.ran(), [1], "{dates:?}");
-    }
-}
-
 /// `init` writes over its own creation where nothing says when it was made. What it covers reaches a little ahead of the
 /// store's clock: a trigger within that time was told that nobody could ever know, and to delete the group.
 #[test]

@@ -39,6 +39,8 @@ pub struct Virtual {
     ahead_ms: i64,
     /// This clone's randomness is this and no other.
     seed: u8,
+    /// Pauses of at least this never end, and shorter ones take no time; 0 for pauses that take theirs.
+    never_ms: u64,
     /// What the operator was shown, and when.
     pub shown: Rc<RefCell<Vec<(u64, String)>>>,
     /// Without one its randomness is always the same.
@@ -75,6 +77,11 @@ impl Host for Virtual {
     }
 
     async fn sleep(&self, ms: u64) {
+        match self.never_ms {
+            0 => {}
+            never_ms if ms >= never_ms => std::future::pending().await,
+            _ => return,
+        }
         Sleep { host: self.clone(), due_ms: self.now_ms.get() + ms }.await;
     }
 
@@ -111,6 +118,11 @@ impl Virtual {
     /// The same time with other randomness.
     pub fn seeded(&self, seed: u8) -> Self {
         Self { seed, ..self.clone() }
+    }
+
+    /// The same time without any: pauses of at least this never end, and shorter ones take no time.
+    pub fn hasty(&self, never_ms: u64) -> Self {
+        Self { never_ms, ..self.clone() }
     }
 
     /// The same time on a host whose randomness is drawn.

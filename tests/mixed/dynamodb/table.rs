@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use edgelect::request::{self, Request, Response};
 use serde_json::{Map, Value, json};
 
+use worlds::sim::chance::Chance;
 use worlds::virtual_time::Virtual;
 
 /// Longer ago than this, the table's TTL process leaves an item alone.
@@ -23,12 +24,15 @@ pub struct Table {
     pub puts: Rc<Cell<u64>>,
     /// How far ahead a proxy's clock is that names the `Date` of every answer.
     pub date_ahead_ms: Rc<Cell<u64>>,
+    /// Of what those that reach it draw.
+    pub chance: Rc<RefCell<Chance>>,
 }
 
 impl Table {
     pub fn new(host: &Virtual) -> Self {
         let (item, puts, date_ahead_ms) = Default::default();
-        Self { host: host.clone(), item, puts, date_ahead_ms }
+        let chance = Rc::new(RefCell::new(Chance::new(0)));
+        Self { host: host.clone(), item, puts, date_ahead_ms, chance }
     }
 
     /// The real time, in milliseconds since the Unix epoch.

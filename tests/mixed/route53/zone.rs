@@ -51,13 +51,10 @@ pub struct Zone {
     states: Vec<(u64, Option<Set>)>,
     late: Vec<(u64, Batch)>,
     recent: VecDeque<u64>,
-    pub chance: Chance,
+    chance: Chance,
     /// Of the members' own randomness.
     random: Rc<RefCell<Chance>>,
     faults: Faults,
-    /// The next batch is carried out without an answer, and from then on reads show this state.
-    pub trap: Option<usize>,
-    shown: Option<usize>,
     /// How far ahead a proxy's clock is that names the `Date` of every answer.
     pub date_ahead_ms: u64,
     /// Requests that were throttled, reads that were old, and writes that took effect late.
@@ -83,8 +80,6 @@ impl Zone {
             chance: Chance::new(seed),
             random: Rc::new(RefCell::new(Chance::new(!seed))),
             faults,
-            trap: None,
-            shown: None,
             date_ahead_ms: 0,
             seen: [0; 3],
         }))
@@ -92,20 +87,6 @@ impl Zone {
 
     pub fn current(&self) -> Option<&Set> {
         self.states.last().and_then(|(_, set)| set.as_ref())
-    }
-
-    /// Every value that was ever there.
-    pub fn history(&self) -> impl Iterator<Item = &str> {
-        let sets = self.states.iter().filter_map(|(_, set)| set.as_ref());
-        sets.flat_map(|set| set.values.iter().map(String::as_str))
-    }
-
-    /// The first state in which a session held the lease.
-    pub fn live_state_of(&self, session: &str) -> usize {
-        let live = |(_, set): &(u64, Option<Set>)| {
-            set.as_ref().is_some_and(|set| set.values.concat().contains(session))
-        };
-        self.states.iter().position(live).expect("it has held the lease")
     }
 
     /// What was there at a time.
@@ -166,10 +147,7 @@ impl Zone {
         if lost { which } else { Fate::Answered }
     }
 
-    pub fn read(&mut self, now_ms: u64) -> Option<Set> {
-        if let Some(shown) = self.shown {
-            return self.states[shown].1.clone();
-        }
+    fn read(&mut self, now_ms: u64) -> Option<Set> {
         let old = self.chance.below(2) == 0;
         let back_ms = if old { self.chance.below(self.faults.stale_ms + 1) } else { 0 };
         let (then, now) = (self.at(now_ms.saturating_sub(back_ms)), self.current().cloned());
@@ -179,10 +157,6 @@ impl Zone {
 
     /// Sends a batch: what the answer says, if one comes.
     fn send(&mut self, now_ms: u64, batch: Batch) -> Option<Result<(), &'static str>> {
-        if let Some(state) = self.trap.take() {
-            self.shown = Some(state);
-            return self.change(now_ms, &batch).err().map(Err);
-        }
         match self.fate(now_ms) {
             Fate::Throttled => Some(Err("Throttling")),
             Fate::Answered => Some(self.change(now_ms, &batch)),
@@ -214,21 +188,22 @@ impl Zone {
 pub struct Net {
     pub time: Virtual,
     pub zone: Rc<RefCell<Zone>>,
-    /// Whether it is cut off.
-    pub cut: Rc<Cell<bool>>,
+    /// Until when it is cut off.
+    pub cut_until_ms: Rc<Cell<u64>>,
     /// What the service says to all of its requests, carrying none of them out.
     pub says: Rc<Cell<Option<&'static str>>>,
 }
 
 impl Net {
     pub fn new(time: &Virtual, zone: &Rc<RefCell<Zone>>) -> Self {
-        Self { time: time.clone(), zone: Rc::clone(zone), cut: Rc::default(), says: Rc::default() }
+        let (cut_until_ms, says) = Default::default();
+        Self { time: time.clone(), zone: Rc::clone(zone), cut_until_ms, says }
     }
 
     async fn travel(&self) -> Result<u64, String> {
         let ms = 5 + self.zone.borrow_mut().chance.below(60);
         self.time.sleep(ms).await;
-        if self.cut.get() {
+        if self.time.now_ms.get() < self.cut_until_ms.get() {
             return Err("cut off".to_owned());
         }
         if let Some(code) = self.says.get() {

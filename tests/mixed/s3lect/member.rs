@@ -1,7 +1,7 @@
 //! A stand-in for a member of S3lect's own make, by the rules of its document and by nothing else: it judges by its
 //! own wall clock, renews by a Get and a PutIfMatch, and marks a resignation by the zero time.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use edgelect::Host;
@@ -9,6 +9,7 @@ use edgelect::store::Version;
 
 use super::go::{self, Record, Time};
 use crate::mixed::bucket::Bucket;
+use crate::mixed::coordinator::Lock;
 use worlds::virtual_time::Virtual;
 
 /// The settings of the document, and what the document leaves to the code.
@@ -52,174 +53,99 @@ impl Rules {
     }
 }
 
-/// What others may see and tell.
-#[derive(Clone, Default)]
-pub struct Seen {
-    /// Since when it is the leader, on the virtual clock.
-    pub leader_since_ms: Rc<Cell<Option<u64>>>,
-    /// It is to resign and to end.
-    pub stop: Rc<Cell<bool>>,
-    /// How many leaderships it took, and how many it resigned.
-    pub taken: Rc<Cell<u64>>,
-    pub resigned: Rc<Cell<u64>>,
-}
-
-impl Seen {
-    pub fn acts(&self, rules: &Rules, now_ms: u64) -> bool {
-        self.leader_since_ms.get().is_some_and(|since_ms| now_ms >= since_ms + rules.grace_ms)
-    }
-}
-
-pub struct Member {
-    pub id: String,
+/// Where it reads and writes, and by which rules. Clones are the same member's.
+#[derive(Clone)]
+pub struct S3lect {
     pub rules: Rules,
     pub bucket: Bucket,
-    /// Its wall clock may be off from the store's.
-    pub time: Virtual,
     pub offset_minutes: i64,
-    pub seen: Seen,
-    /// Called when it begins to act.
-    pub begins: Rc<dyn Fn()>,
+    /// Whom it has seen lead, and when it looks again.
+    pub known: Rc<RefCell<Option<String>>>,
+    pub looks_ms: Rc<Cell<u64>>,
 }
 
 type Found = Option<(Record, Version)>;
 
-impl Member {
-    fn wall_ms(&self) -> i64 {
-        i64::try_from(self.time.wall_ms()).expect("it is 2026")
-    }
-
-    /// Follows and leads until it is told to stop.
-    pub async fn run(&self) {
-        let mut known: Option<String> = None;
-        while !self.seen.stop.get() {
-            let pause_ms = match self.get().await {
-                Ok(found) => self.follow(found, &mut known).await,
-                Err(()) => self.rules.frequent_ms,
-            };
-            self.pause(pause_ms).await;
+impl Lock for S3lect {
+    /// An update of a leader, or one look of a follower.
+    async fn take(&self, id: &str, leads: bool, _lease_ms: u64, clock: &Virtual) -> Option<u64> {
+        if leads {
+            let goes_on = self.renew(id, self.now(clock)).await;
+            let goes_on = goes_on || self.rules.bug == Some(Bug::NeverResigns);
+            return goes_on.then_some(u64::MAX);
         }
-    }
-
-    /// One look of a follower; then how long it waits for the next.
-    async fn follow(&self, found: Found, known: &mut Option<String>) -> u64 {
-        let etag = match found {
+        let began_ms = clock.now_ms.get();
+        if began_ms < self.looks_ms.get() {
+            return None;
+        }
+        let etag = match self.get().await.ok()? {
             None => None,
-            Some((record, etag)) if self.has_failed(record.last_updated) => Some(etag),
-            Some((record, _)) => {
-                let stable = known.as_ref() == Some(&record.leader_id);
-                *known = Some(record.leader_id);
-                return if stable { self.rules.infrequent_ms } else { self.rules.frequent_ms };
+            Some((record, etag)) if self.has_failed(record.last_updated, clock) => Some(etag),
+            Some((Record { leader_id, .. }, _)) => {
+                if self.known.replace(Some(leader_id.clone())) == Some(leader_id) {
+                    self.looks_ms.set(began_ms + self.rules.infrequent_ms);
+                }
+                return None;
             }
         };
-        *known = None;
-        if self.put(self.now(), etag).await {
-            self.lead().await;
-        }
-        self.rules.frequent_ms
+        self.known.take();
+        self.put(id, self.now(clock), etag).await.then_some(u64::MAX)
     }
 
-    fn has_failed(&self, updated: Time) -> bool {
-        let age_ms = self.wall_ms() - updated.unix_ms;
-        updated.is_zero() || age_ms > i64::try_from(self.rules.leader_timeout_ms).expect("short")
+    async fn release(&self, id: &str) {
+        self.renew(id, Time::ZERO).await;
     }
+}
 
-    async fn lead(&self) {
-        let since_ms = self.time.now_ms.get();
-        self.seen.leader_since_ms.set(Some(since_ms));
-        self.seen.taken.set(self.seen.taken.get() + 1);
-        let acts_from_ms = since_ms + self.rules.grace_ms;
-        let mut began = false;
-        loop {
-            let due_ms = self.time.now_ms.get() + self.rules.frequent_ms;
-            if !began && acts_from_ms <= due_ms {
-                self.pause(acts_from_ms.saturating_sub(self.time.now_ms.get())).await;
-                if !self.seen.stop.get() {
-                    (self.begins)();
-                    began = true;
-                }
-            }
-            self.pause(due_ms.saturating_sub(self.time.now_ms.get())).await;
-            if self.seen.stop.get() {
-                break;
-            }
-            let renewed = self.renew(self.now()).await;
-            if !renewed && self.rules.bug != Some(Bug::NeverResigns) {
-                self.seen.leader_since_ms.set(None);
-                return;
-            }
-        }
-        self.resign().await;
-    }
-
-    async fn resign(&self) {
-        let late = self.rules.bug == Some(Bug::ActsAfterResigning);
-        if !late {
-            self.seen.leader_since_ms.set(None);
-        }
-        if self.renew(Time::ZERO).await {
-            self.seen.resigned.set(self.seen.resigned.get() + 1);
-        }
-        if late {
-            self.time.sleep(self.rules.leader_timeout_ms).await;
-            self.seen.leader_since_ms.set(None);
-        }
+impl S3lect {
+    fn has_failed(&self, updated: Time, clock: &Virtual) -> bool {
+        let age_ms = clock.wall_ms() as i64 - updated.unix_ms;
+        updated.is_zero() || age_ms > self.rules.leader_timeout_ms as i64
     }
 
     /// An update of its own record: the ETag is that of a Get which still names it.
-    async fn renew(&self, updated: Time) -> bool {
+    async fn renew(&self, id: &str, updated: Time) -> bool {
         match self.get().await {
-            Ok(Some((record, etag))) if record.leader_id == self.id => {
-                self.put(updated, Some(etag)).await
+            Ok(Some((record, etag))) if record.leader_id == id => {
+                self.put(id, updated, Some(etag)).await
             }
             _ => false,
         }
     }
 
-    fn now(&self) -> Time {
-        let nanoseconds = u32::try_from(self.time.now_ms.get() * 7_919 % 1_000_000).expect("small");
-        Time { unix_ms: self.wall_ms(), nanoseconds, offset_minutes: self.offset_minutes }
+    fn now(&self, clock: &Virtual) -> Time {
+        let nanoseconds = (clock.now_ms.get() * 7_919 % 1_000_000) as u32;
+        let unix_ms = clock.wall_ms() as i64;
+        Time { unix_ms, nanoseconds, offset_minutes: self.offset_minutes }
+    }
+
+    /// What a request comes to in three attempts.
+    async fn tried<T>(&self, request: impl AsyncFn() -> Result<T, String>) -> Option<T> {
+        let time = &self.bucket.time;
+        for pause_ms in [0, 100, 1_000] {
+            time.sleep(pause_ms).await;
+            if let Some(Ok(answer)) = time.within(self.rules.request_timeout_ms, request()).await {
+                return Some(answer);
+            }
+        }
+        None
     }
 
     async fn get(&self) -> Result<Found, ()> {
-        for pause_ms in [0, 100, 1_000] {
-            self.time.sleep(pause_ms).await;
-            if let Some(Ok(found)) =
-                self.time.within(self.rules.request_timeout_ms, self.bucket.get()).await
-            {
-                let read = |(body, etag): (Vec<u8>, Version)| Some((go::unmarshal(&body)?, etag));
-                return match found {
-                    None => Ok(None),
-                    Some(found) => read(found).map(Some).ok_or(()),
-                };
-            }
+        match self.tried(async || self.bucket.get().await).await.ok_or(())? {
+            None => Ok(None),
+            Some((body, etag)) => go::unmarshal(&body).map(|read| Some((read, etag))).ok_or(()),
         }
-        Err(())
     }
 
-    async fn put(&self, last_updated: Time, etag: Option<Version>) -> bool {
-        let record = Record {
-            leader_id: self.id.clone(),
-            leader_addr: format!("{}.example:8443", self.id),
-            last_updated,
-        };
-        let body = go::marshal(&record);
+    async fn put(&self, id: &str, last_updated: Time, etag: Option<Version>) -> bool {
+        let leader_addr = format!("{id}.example:8443");
+        let body = go::marshal(&Record { leader_id: id.to_owned(), leader_addr, last_updated });
         if self.rules.bug == Some(Bug::Unconditional) {
             self.bucket.memory.overwrite(Some(body));
             return true;
         }
-        for pause_ms in [0, 100, 1_000] {
-            self.time.sleep(pause_ms).await;
-            let put = self.bucket.put_if_match(body.clone(), etag.clone());
-            if let Some(Ok(written)) = self.time.within(self.rules.request_timeout_ms, put).await {
-                return written;
-            }
-        }
-        false
-    }
-
-    /// A wait that a stop ends.
-    async fn pause(&self, ms: u64) {
-        self.time.sleep_until_or(self.time.now_ms.get() + ms, &self.seen.stop).await;
+        let put = async || self.bucket.put_if_match(body.clone(), etag.clone()).await;
+        self.tried(put).await == Some(true)
     }
 }

@@ -4,7 +4,6 @@
 
 pub mod addresses;
 pub mod answers;
-pub mod claims;
 pub mod peers;
 pub mod records;
 pub mod settings;

@@ -157,7 +157,7 @@ fn number(json: &str) -> Option<u64> {
     serde_json::from_str(json).ok()
 }
 
-pub(super) fn believed_lease_ms(json: &str) -> Option<u64> {
+fn believed_lease_ms(json: &str) -> Option<u64> {
     number(json).filter(|ms| (MIN_LEASE_MS..=MAX_LEASE_MS).contains(ms))
 }
 
