@@ -47,18 +47,18 @@ impl Clocks {
         if self.single {
             return self.wall_ms(true_ms);
         }
+        self.mono_origin_ms + self.local_ms(self.lived_ms(true_ms))
+    }
+
+    /// True time without that for which the host slept.
+    pub fn lived_ms(&self, true_ms: u64) -> u64 {
         let until_ms = self.suspended_since_ms.map_or(true_ms, |since_ms| since_ms.min(true_ms));
-        self.mono_origin_ms + self.local_ms(until_ms - self.suspended_ms)
+        until_ms - self.suspended_ms
     }
 
     pub fn wall_ms(&self, true_ms: u64) -> u64 {
         // A single clock stands still while its host sleeps, and nobody steps it.
-        let lived_ms = if self.single {
-            self.suspended_since_ms.map_or(true_ms, |since_ms| since_ms.min(true_ms))
-                - self.suspended_ms
-        } else {
-            true_ms
-        };
+        let lived_ms = if self.single { self.lived_ms(true_ms) } else { true_ms };
         (EPOCH_MS + self.local_ms(lived_ms)).saturating_add_signed(self.wall_offset_ms)
     }
 

@@ -28,6 +28,8 @@ pub struct Liveness {
     dated: Option<(u64, u64)>,
     giving_up: bool,
     sits_out_until_ms: u64,
+    /// By when a pause is over that followed a term which nobody was told of. When it began nothing tells.
+    may_sit_out_until_ms: u64,
     watch: Option<Watch>,
     idle: u32,
 }
@@ -78,8 +80,7 @@ impl Liveness {
         match input {
             // One that meets a giving up begins the pause anew.
             Input::Resign => {
-                let rest_ms = config.leader_timeout_ms + config.frequent_interval_ms;
-                self.sits_out_until_ms = now.mono_ms + rest_ms;
+                self.sits_out_until_ms = now.mono_ms + rest_ms(config);
                 self.giving_up = true;
                 // Its turn to claim comes anew as well: what it was shown before obliges it to nothing.
                 self.idle = 0;
@@ -91,6 +92,12 @@ impl Liveness {
 
     pub fn gave_up(&mut self) {
         self.giving_up = false;
+    }
+
+    /// An operator's request ends a term as a resignation does, also one that was not known to have begun (a claim without
+    /// an answer, read back with the request in it). No `Lost` tells of that one, only its end.
+    pub fn gave_up_untold(&mut self, now: Now, config: &Config) {
+        self.may_sit_out_until_ms = now.mono_ms + rest_ms(config);
     }
 
     /// Whether no term may begin: it is giving the leadership up, or sits out.
@@ -130,6 +137,11 @@ impl Liveness {
         self.watch = Some(watch);
         passed_ms
     }
+}
+
+/// How long who resigned leaves the lease to others.
+fn rest_ms(config: &Config) -> u64 {
+    config.leader_timeout_ms + config.frequent_interval_ms
 }
 
 impl World {
@@ -200,7 +212,8 @@ impl World {
             || !state.works.is_empty()
             || state.liveness.giving_up
             || state.stopping_ms.is_some()
-            || now.mono_ms < state.liveness.sits_out_until_ms;
+            || now.mono_ms < state.liveness.sits_out_until_ms
+            || now.mono_ms < state.liveness.may_sit_out_until_ms;
         let idle = due_ms.is_some_and(|due_ms| passed_ms >= due_ms) && !writes && !may_rest;
         state.liveness.idle = if idle { state.liveness.idle + 1 } else { 0 };
         let few = state.liveness.idle < 2;

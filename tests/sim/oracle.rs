@@ -98,6 +98,9 @@ pub struct View {
     /// When its newest read left, and the newest that was answered with the record.
     pub asked_ms: u64,
     shown_sent_ms: u64,
+    /// The same without the time for which its host slept, which its monotonic clock does not count (S11).
+    pub asked_lived_ms: u64,
+    shown_lived_ms: u64,
     /// When the first read of a version left that was answered with it.
     first_looks: BTreeMap<usize, u64>,
     /// The grace of the record that this session created from absence.
@@ -602,10 +605,12 @@ impl Oracle {
     }
 
     /// No peer blinds a follower: the store is read some time, and one who repeats itself is silence.
-    pub fn asks_peer(&mut self, look: Look, lease_ms: u64, infrequent_ms: u64) {
+    /// `lived_ms` is true time without that for which its host slept: it counts leases by its monotonic clock, which sleeps
+    /// as well (S11).
+    pub fn asks_peer(&mut self, look: Look, lived_ms: u64, lease_ms: u64, infrequent_ms: u64) {
         let view = &self.views[look.session];
         let longest_ms = lease_ms.max(view.longest_lease_ms);
-        let (stale, unread_ms) = (view.peer_stale, self.true_ms.saturating_sub(view.shown_sent_ms));
+        let (stale, unread_ms) = (view.peer_stale, lived_ms.saturating_sub(view.shown_lived_ms));
         let often = unread_ms < 14 * longest_ms + 2 * infrequent_ms;
         require!(self, often && !stale, "a peer blinds nobody";
             "asked {unread_ms} ms after the store, though it repeats itself: {stale}");
@@ -673,7 +678,8 @@ impl Oracle {
         }
         self.views[session].told(now, &answer.outcome, deed.is_some());
         if matches!(answer.outcome, Outcome::Found { .. } | Outcome::Unchanged) && deed.is_none() {
-            self.views[session].shown_sent_ms = self.views[session].asked_ms;
+            let view = &mut self.views[session];
+            (view.shown_sent_ms, view.shown_lived_ms) = (view.asked_ms, view.asked_lived_ms);
         }
         match (&answer.outcome, deed) {
             (Outcome::Found { version, reading }, _) => {

@@ -9,6 +9,7 @@ use edgelect::peer::{self, HealthAnswer, Heard, Question, Reply};
 use edgelect::proof::Secrets;
 use edgelect::request::Response;
 
+use super::member::Session;
 use super::network::Fate;
 use super::oracle::Look;
 use super::report::Kind;
@@ -107,8 +108,11 @@ impl World {
     /// A question sets off; the number of its request.
     fn question_leaves(&mut self, look: Look, timeout_ms: u64, asked: Asked) -> usize {
         let session = look.session;
-        let config = self.sessions[session].election.config();
-        self.oracle.asks_peer(look, config.leader_timeout_ms, config.infrequent_interval_ms);
+        let Session { machine, election, .. } = &self.sessions[session];
+        let lived_ms = self.machines[*machine].clocks.lived_ms(self.now_ms);
+        let (lease_ms, infrequent_ms) =
+            (election.config().leader_timeout_ms, election.config().infrequent_interval_ms);
+        self.oracle.asks_peer(look, lived_ms, lease_ms, infrequent_ms);
         self.history
             .note(self.now_ms, || format!("s{session} asks {} ? {}", asked.addr, asked.query));
         let machine = self.machine_at(&asked.addr);

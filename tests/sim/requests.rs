@@ -97,11 +97,12 @@ impl World {
     pub fn count_request(&mut self, look: Look) {
         // A tight follower whose clock is off looks half a dozen times around each renewal; three
         // attempts, a read-back and a look, each answered at once, come with pauses that grow eight
-        // times before they are as long as an interval, and begin anew after a stale read. The term before may have
-        // had its own attempts in the same lease.
+        // times before they are as long as an interval, and begin anew after a stale read. The term before may have had
+        // as many in the same lease: a store that takes no writes ends it, and the claims that follow begin with the
+        // shortest pause. A look that fails is asked again, which takes the place of the look that the term had no need of.
         let config = self.sessions[look.session].election.config();
         let window_ms = config.leader_timeout_ms;
-        let most = 8 * window_ms.div_ceil(config.frequent_interval_ms) + 8 * 5 + 12;
+        let most = 8 * window_ms.div_ceil(config.frequent_interval_ms) + 2 * 8 * 5;
         // Each slot that it runs is a claim and a closing write, each with its attempts.
         let runs = self.sessions[look.session].trigger.as_ref().map_or(0, |e| e.runs.len() as u64);
         let most = most + 8 * runs;
@@ -140,7 +141,10 @@ impl World {
         let travels = request.asked.is_some();
         let deed = request.deed;
         if deed.is_none() {
-            self.oracle.views[request.session].asked_ms = self.now_ms;
+            let machine = &self.machines[self.sessions[request.session].machine];
+            let view = &mut self.oracle.views[request.session];
+            view.asked_ms = self.now_ms;
+            view.asked_lived_ms = machine.clocks.lived_ms(self.now_ms);
         }
         self.requests.push(request);
         if let Some(travel_ms) = fate.request_ms.filter(|_| travels) {

@@ -749,7 +749,7 @@ impl World {
                     unreachable!("the driver tells these")
                 }
                 Told::GivenUp => {
-                    self.given_up(session);
+                    self.given_up(session, now);
                 }
                 Told::SlotClosed { term, recorded } => {
                     let look = Look { session, now };
@@ -773,14 +773,18 @@ impl World {
         require!(self.oracle, drained <= 8, "bounded memory"; "{drained} events at once");
     }
 
-    fn given_up(&mut self, session: usize) {
+    fn given_up(&mut self, session: usize, now: Now) {
         let state = &mut self.sessions[session];
         state.liveness.gave_up();
         let trigger = state.trigger.as_ref();
         // A store that fails ends the closing write of a slot as well.
         let ends = trigger.is_some_and(|trigger| trigger.failed || trigger.stopped);
         let told = state.stopping_ms.take().is_some();
-        let asked = std::mem::take(&mut state.requested) || told || ends;
+        let requested = std::mem::take(&mut state.requested);
+        if requested && !told {
+            state.liveness.gave_up_untold(now, state.election.config());
+        }
+        let asked = requested || told || ends;
         require!(self.oracle, asked, "S12 given up once"; "s{session} was not asked to give up");
         self.check_all_is_over(session);
     }
