@@ -5,7 +5,7 @@ import { Engine, addSample, checked, readVariables, show } from './engine.js';
 import { EdgelectError, callOptions, checkFormat, checkWritesApart, optionsOf, signalOf, textOf, toJson, wrongOption } from './errors.js';
 import { Fence, inFull, lookingFirst } from './fence.js';
 import { METRICS_PATH, PAGE_PATH, Questions, STATUS_PATH, healthOfStore, nobodyLeads, serves, showing } from './health.js';
-import { unrefTimer } from './host.js';
+import { hasSingleClock, unrefTimer } from './host.js';
 import { LOCKER_METHODS, isLocker, unfencedError } from './locker.js';
 import { Log } from './log.js';
 import { fetchWith } from './peer-tls.js';
@@ -496,8 +496,9 @@ export class Elector {
 
   stopOnSignals(signals = STOP_SIGNALS) {
     const { process } = globalThis;
-    if (typeof process?.on !== 'function') {
-      throw new EdgelectError('stopOnSignals needs a process, and this runtime has none', { code: 'EDGELECT_CONFIG', field: 'signals' });
+    if (!hearsSignals()) {
+      const message = 'stopOnSignals needs the main thread of a process: here no signal ever comes; call stop() where one does';
+      throw new EdgelectError(message, { code: 'EDGELECT_CONFIG', field: 'signals' });
     }
     if (!Array.isArray(signals) || !signals.every((name) => /^SIG[A-Z0-9]+$/.test(name))) {
       throw wrongOption('signals', signals, 'must be a list of names such as SIGTERM');
@@ -1022,6 +1023,13 @@ const flag = (name, value) => {
   if (typeof value !== 'string' && typeof value !== 'number') throw wrongOption(name, value, 'must be true or false');
   const shown = typeof value === 'string' ? JSON.stringify(value.slice(0, 60)) : value;
   throw new EdgelectError(`${name} = ${shown}: must be true or false`, { code: 'EDGELECT_CONFIG', field: name });
+};
+
+/** Whether `process.on` hears signals: Workers and the threads of Node and Bun have it and hear none; Deno's threads do. */
+const hearsSignals = () => {
+  const { Deno, process } = globalThis;
+  if (typeof process?.on !== 'function' || hasSingleClock()) return false;
+  return Deno !== undefined || process.getBuiltinModule?.('node:worker_threads')?.isMainThread !== false;
 };
 
 const defined = (options) =>

@@ -94,6 +94,7 @@ for (const flags of [[], ['no_global_navigator']]) {
 
 for (const [field, call] of Object.entries({
   peerTls: "new Elector({ ...group, peerTls: { ca: '-----BEGIN CERTIFICATE-----' } })",
+  signals: 'new Elector(group).stopOnSignals()',
 })) {
   test(`what Workers accept and ignore is refused there, in a process that looks like Node's: ${field}`, async () => {
     const told = 'Response.json({ node: typeof process.getBuiltinModule, field: fieldOf() })';
