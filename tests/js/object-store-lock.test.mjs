@@ -5,6 +5,7 @@ import { Elector, MemoryStorage, S3Storage } from 'edgelect';
 import { leaderElectionOptions, objectStoreLock } from 'edgelect/object-store-lock';
 import { bucketOptions, freshKey, getObject, putObject, until } from './bucket.mjs';
 import { kept } from './ending.mjs';
+import { run } from './example.mjs';
 import { KEY, fired, isReleased, leading, leads, member, newGroup, pause, within } from './group.mjs';
 import { startLiar } from './liar.mjs';
 
@@ -206,3 +207,13 @@ test('a stop without a release from within a callback ends the term that has jus
   await again.start();
   assert.ok((await within(again.waitForLeadership(), 10_000)).token > 0);
 });
+
+for (const [how, loads] of Object.entries({
+  import: "import { leaderElectionOptions } from 'edgelect/object-store-lock';",
+  require: "import { createRequire } from 'node:module'; const { leaderElectionOptions } = createRequire(import.meta.url)('edgelect/object-store-lock');",
+})) {
+  test(`a module of settings needs this entry alone, by ${how}`, () => {
+    const { stdout, stderr } = run(['--input-type=module', '-e', `${loads} console.log(leaderElectionOptions().leaderTimeout);`]);
+    assert.deepEqual([stdout, stderr], ['15000\n', '']);
+  });
+}
