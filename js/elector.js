@@ -11,7 +11,7 @@ import { Log } from './log.js';
 import { fetchWith } from './peer-tls.js';
 import { diagnose } from './probe.js';
 import { checkNoBinding } from './r2.js';
-import { CALLBACKS, HAS_PAGE, SAMPLES, SHARED } from './shared.js';
+import { CALLBACKS, HAS_PAGE, INSIDE, SAMPLES, SHARED, calledBack } from './shared.js';
 import { SlotRuns } from './slots.js';
 import { STORAGES } from './storage.js';
 
@@ -151,8 +151,7 @@ export class Elector {
   /** How many `lead` are under way, and whether one of them began this session and nobody has called `start` since. */
   #leads = 0;
   #startedByLead = false;
-  /** True while a callback or the work runs its first, synchronous part. */
-  #inside = false;
+  [INSIDE] = false;
   #resigning = [];
   #failure = null;
   #log;
@@ -240,7 +239,7 @@ export class Elector {
     const park = options?.park === true && options.release !== false;
     const release = flag('release', options?.release ?? (park || this.#releaseOnStop));
     this.#stops += 1;
-    const [engine, finished, inside] = [this.#engine, this.#finished, this.#inside];
+    const [engine, finished, inside] = [this.#engine, this.#finished, this[INSIDE]];
     if (!engine) return;
     // One that has run out unnoticed is none: its work is waited for here.
     const held = this.#fence !== null && this.#fence.remaining > 0;
@@ -295,7 +294,7 @@ export class Elector {
   async resign(options) {
     const signal = signalOf(options);
     if (!this.#engine) return;
-    const inside = this.#inside;
+    const inside = this[INSIDE];
     const given = new Promise((resolve) => this.#resigning.push(resolve));
     this.#engine.resign();
     // One that does not run yet holds nothing.
@@ -698,7 +697,7 @@ export class Elector {
   async #firstAnswer() {
     // On Workers a promise that belongs to another event never settles. One that waits for old work asks nobody yet, who starts from within a callback may wait for themselves, and what keeps no
     // process alive must not leave one with a promise that nothing settles.
-    if (!this.#engine || this.#goOn || this.#inside || this.#unref || this.#engine.isOnWorkers || this.#engine.heard) return;
+    if (!this.#engine || this.#goOn || this[INSIDE] || this.#unref || this.#engine.isOnWorkers || this.#engine.heard) return;
     await new Promise((resolve, reject) => {
       this.#starters.add({ resolve, reject });
     });
@@ -778,14 +777,9 @@ export class Elector {
       checkpoint,
     };
     const stopped = this.#beginWork();
-    const before = this.#inside;
-    this.#inside = true;
     try {
-      const result = work(Object.freeze(view));
-      this.#inside = before;
-      return await result;
+      return await calledBack(this, () => work(Object.freeze(view)));
     } finally {
-      this.#inside = before;
       both?.release();
       stopped();
     }
@@ -986,16 +980,12 @@ export class Elector {
       this.#callbackErrors.set(name, error);
       return false;
     };
-    const before = this.#inside;
-    this.#inside = true;
     try {
-      const result = this.#callbacks[name]?.(argument);
+      const result = calledBack(this, () => this.#callbacks[name]?.(argument));
       const fine = (async () => result)().then(forget, note);
       return { failed: false, fine };
     } catch (thrown) {
       return { failed: true, fine: Promise.resolve(note(thrown)) };
-    } finally {
-      this.#inside = before;
     }
   }
 }

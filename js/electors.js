@@ -3,7 +3,7 @@ import { Elector } from './elector.js';
 import { checkGroup, limitsOf, show } from './engine.js';
 import { optionsOf, toJson, wrongOption } from './errors.js';
 import { METRICS_PATH, PAGE_PATH, STATUS_PATH, showing } from './health.js';
-import { CALLBACKS, HAS_PAGE, Judgement, SAMPLES, SHARED, SharedBudget, SharedTimers } from './shared.js';
+import { CALLBACKS, HAS_PAGE, INSIDE, Judgement, SAMPLES, SHARED, SharedBudget, SharedTimers } from './shared.js';
 
 const TAKES = 'an Electors takes an object with storage and the options that its groups have in common';
 /** The options that one runtime or one storage has, so that no group has others. */
@@ -92,7 +92,10 @@ export class Electors {
     // Its own: with `unref` the shared one would let the process end before all leases are released.
     const timers = new SharedTimers(false);
     let releases = 0;
-    const ended = await Promise.allSettled([...this].map(async (elector) => {
+    // One that is stopped from within is stopped first, so that its term is over when this resolves.
+    const electors = [...this].sort((one, other) => other[INSIDE] - one[INSIDE]);
+    const inside = electors[0]?.[INSIDE];
+    const ending = Promise.allSettled(electors.map(async (elector) => {
       // Until then it leads, and its work goes on.
       if (elector.isLeader()) {
         const ms = releases * apartMs;
@@ -101,7 +104,8 @@ export class Electors {
       }
       await elector.stop(options);
     }));
-    const failed = ended.find(({ status }) => status === 'rejected');
+    if (inside) return;
+    const failed = (await ending).find(({ status }) => status === 'rejected');
     if (failed) throw failed.reason;
   }
 

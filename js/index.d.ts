@@ -533,7 +533,7 @@ export class Electors<S extends AnyStorage = FencedStorage> implements AsyncDisp
   /** Stops the elector of a group, as its `stop` does, and takes the group off. False if there is none. */
   remove(lockfilePath: string, options?: { park?: boolean; release?: boolean; signal?: AbortSignal }): Promise<boolean>;
   /** Stops all electors, those that lead 5 ms apart or as far as `maxRequestsPerSecond` demands, so that every lease is released;
-   * the groups stay. */
+   * the groups stay. Called inside a callback or the work of any of them it waits for nobody, as `stop` of an elector. */
   stop(options?: { park?: boolean; release?: boolean; signal?: AbortSignal }): Promise<void>;
   status(): ElectorsStatus;
   /** The metrics of all groups as one text. */

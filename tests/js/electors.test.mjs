@@ -154,3 +154,21 @@ test('an option that nobody knows, and groups that the limits cannot hold, are r
   const slower = electors.add.bind(electors, { lockfilePath: 'b', frequentInterval: 9_000, leaderTimeout: 60_000 });
   assert.throws(slower, { field: 'maxRequestsPerSecond' }, 'the rate is used up');
 });
+
+test('a stop from within a callback of any group waits for nobody, and every lease is released', async () => {
+  const names = namesOf(3);
+  const { storage, seen } = await storageOf(names);
+  let [leading, took] = [0];
+  const onAcquireLeadership = async (term) => {
+    leading += 1;
+    if (leading < names.length) return;
+    const beganMs = performance.now();
+    await electors.stop();
+    took = [performance.now() - beganMs, term.signal.aborted];
+  };
+  const electors = electorsOf({ storage, onAcquireLeadership });
+  for (const name of names) electors.add(name).start().catch(() => {});
+  await runtime.pass(10_000);
+  const released = seen.writes.filter((write) => write.released).map(({ key }) => key);
+  assert.deepEqual([took, released.sort()], [[0, true], names]);
+});
