@@ -2,7 +2,7 @@ import { bucketOf } from './bucket.js';
 import { isHeard, publish } from './channels.js';
 import { openCheckpoint } from './checkpoint.js';
 import { Engine, addSample, checked, readVariables, show } from './engine.js';
-import { EdgelectError, callOptions, checkFormat, checkWritesApart, optionsOf, signalOf, textOf, toJson, wrongOption } from './errors.js';
+import { EdgelectError, callOptions, checkFormat, checkWritesApart, optionsOf, signalOf, textOf, toJson, unlessAborted, wrongOption } from './errors.js';
 import { Fence, inFull, lookingFirst } from './fence.js';
 import { METRICS_PATH, PAGE_PATH, Questions, STATUS_PATH, healthOfStore, nobodyLeads, serves, showing } from './health.js';
 import { hasSingleClock, unrefTimer } from './host.js';
@@ -1052,22 +1052,6 @@ const endingError = () =>
 
 const brokenError = () =>
   new EdgelectError('the runtime forgot the elector; start() makes a new one', { code: 'EDGELECT_TRAP' });
-
-/** Waits for a promise, or for the signal to fire; what the promise stands for goes on. */
-const unlessAborted = async (promise, signal) => {
-  if (!signal) return promise;
-  let onAbort;
-  const aborted = new Promise((_resolve, reject) => {
-    onAbort = () => reject(signal.reason);
-    if (signal.aborted) onAbort();
-    signal.addEventListener('abort', onAbort, { once: true });
-  });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-  }
-};
 
 /** A signal that fires when the term's does or the caller's, which may be of any make and outlive many terms: `release` takes
  * the listener off it. */

@@ -81,3 +81,19 @@ export const signalOf = (options) => {
   if (signal === undefined || methods.every((name) => typeof signal[name] === 'function')) return signal;
   throw wrongOption('signal', signal, 'must be an AbortSignal');
 };
+
+/** Waits for a promise, or for the signal to fire; what the promise stands for goes on. */
+export const unlessAborted = async (promise, signal) => {
+  if (!signal) return promise;
+  let onAbort;
+  const aborted = new Promise((_resolve, reject) => {
+    onAbort = () => reject(signal.reason);
+    if (signal.aborted) onAbort();
+    signal.addEventListener('abort', onAbort, { once: true });
+  });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+};

@@ -172,3 +172,19 @@ test('a stop from within a callback of any group waits for nobody, and every lea
   const released = seen.writes.filter((write) => write.released).map(({ key }) => key);
   assert.deepEqual([took, released.sort()], [[0, true], names]);
 });
+
+test('the signal of a stop ends the waiting for those whose turn has not come, and each lease is released in its turn', async () => {
+  const names = namesOf(4);
+  const { storage, seen } = await storageOf(names);
+  const electors = electorsOf({ storage, maxRequestsPerSecond: 1 });
+  leadAll(electors, names);
+  await runtime.pass(30_000);
+  const ending = new AbortController();
+  const stopped = electors.stop({ signal: ending.signal }).catch(({ message }) => [message, performance.now()]);
+  await runtime.pass(100);
+  const abortedMs = performance.now();
+  ending.abort(new Error('enough'));
+  await runtime.pass(60_000);
+  assert.deepEqual(await stopped, ['enough', abortedMs]);
+  assert.equal(seen.writes.filter(({ released }) => released).length, 4);
+});
