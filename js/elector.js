@@ -2,7 +2,7 @@ import { bucketOf } from './bucket.js';
 import { isHeard, publish } from './channels.js';
 import { openCheckpoint } from './checkpoint.js';
 import { Engine, addSample, checked, readVariables, show } from './engine.js';
-import { EdgelectError, callOptions, checkFormat, checkWritesApart, optionsOf, signalOf, textOf, toJson, unlessAborted, wrongOption } from './errors.js';
+import { EdgelectError, callOptions, checkFormat, checkWritesApart, lenient, optionsOf, signalOf, textOf, toJson, unlessAborted, wrongOption } from './errors.js';
 import { Fence, inFull, lookingFirst } from './fence.js';
 import { METRICS_PATH, PAGE_PATH, Questions, STATUS_PATH, healthOfStore, nobodyLeads, serves, showing } from './health.js';
 import { hasSingleClock, unrefTimer } from './host.js';
@@ -11,7 +11,7 @@ import { Log } from './log.js';
 import { fetchWith } from './peer-tls.js';
 import { diagnose } from './probe.js';
 import { checkNoBinding } from './r2.js';
-import { CALLBACKS, HAS_PAGE, INSIDE, SAMPLES, SHARED, calledBack } from './shared.js';
+import { CALLBACKS, FIXED, HAS_PAGE, INSIDE, SAMPLES, SHARED, calledBack } from './shared.js';
 import { SlotRuns } from './slots.js';
 import { STORAGES } from './storage.js';
 
@@ -25,8 +25,9 @@ export { DynamoDBStorage, EpochStorage, MemoryStorage, R2Storage, Route53Storage
 
 /** Celeriant's. */
 const HEARTBEAT_MS = 500;
-/** The options of a call that has a signal alone. A stop and a resignation take whatever they get: they must not fail. */
+/** The options of a call that has a signal alone. A stop and a resignation begin whatever they get, and say what is wrong with it in the end. */
 const SIGNAL = ['signal'];
+const PEERS_TAKE = 'enablePeerMode takes a certificate (a PEM text) or an object with timing options and peerTls';
 const DOCTOR_OPTIONS = ['races', 'age', 'onBegin', 'onStep', 'signal'];
 const SLOT_OPTIONS = ['policy', 'missed', 'period', 'attempts', 'budget', 'subrequests'];
 // Seconds since 1970 that are taken for milliseconds lie before it for 3,000 years to come: 3 March 1973.
@@ -234,17 +235,19 @@ export class Elector {
   }
 
   async stop(options) {
-    const signal = signalOf(options);
-    // Parking is a write too.
-    const park = options?.park === true && options.release !== false;
-    const release = flag('release', options?.release ?? (park || this.#releaseOnStop));
+    const { read, throwWrong } = lenient();
+    const signal = read(() => signalOf(options));
+    const parks = read(() => flag('park', options?.park ?? false), false);
+    const byDefault = parks || this.#releaseOnStop;
+    const release = read(() => flag('release', options?.release ?? byDefault), byDefault);
     this.#stops += 1;
     const [engine, finished, inside] = [this.#engine, this.#finished, this[INSIDE]];
-    if (!engine) return;
+    if (!engine) return throwWrong();
     // One that has run out unnoticed is none: its work is waited for here.
     const held = this.#fence !== null && this.#fence.remaining > 0;
     this.#stopping = true;
-    if (release || park) engine.stop(park);
+    // Parking is a write too.
+    if (release) engine.stop(parks);
     else this.#leaveToRunOut(engine);
     this.#goOn?.();
     // Whoever stops from within a callback or the work is waited for, and must not wait for themselves.
@@ -252,9 +255,10 @@ export class Elector {
       await this.#end(engine, finished);
       // The engine has waited for the work of a term that it held, but where it was closed at once; work that never stops
       // is not waited for.
-      if (!held || (!release && !park)) await this.#workEnd();
+      if (!held || !release) await this.#workEnd();
     };
     if (!inside) await unlessAborted(end(), signal);
+    return throwWrong();
   }
 
   /** Lists work that has to stop before the lease is released and another term is claimed. Returns a function that removes
@@ -292,13 +296,15 @@ export class Elector {
   }
 
   async resign(options) {
-    const signal = signalOf(options);
-    if (!this.#engine) return;
+    const { read, throwWrong } = lenient();
+    const signal = read(() => signalOf(options));
+    if (!this.#engine) return throwWrong();
     const inside = this[INSIDE];
     const given = new Promise((resolve) => this.#resigning.push(resolve));
     this.#engine.resign();
     // One that does not run yet holds nothing.
     if (!inside && !this.#goOn) await unlessAborted(given, signal);
+    return throwWrong();
   }
 
   isLeader() {
@@ -358,7 +364,9 @@ export class Elector {
   }
 
   updateConfig(changes) {
-    const { peerTls, ...timing } = changes ?? {};
+    const { peerTls, ...timing } = optionsOf(changes ?? undefined, 'updateConfig takes an object with timing options');
+    const fixed = FIXED.find((name) => timing[name] !== undefined);
+    if (fixed) throw fixedError(fixed, timing[fixed]);
     const trusts = peerTls !== undefined && peerTls !== null;
     const peerFetch = trusts ? fetchWith(peerTls) : this.#peerFetch;
     this.#update({ ...(trusts && { insecurePeers: false }), ...timing });
@@ -377,11 +385,11 @@ export class Elector {
   #checkSame(settings) {
     const before = this.config;
     const changed = ['lockfilePath', 'serverId'].find((name) => settings[name] !== before[name]);
-    if (changed) throw wrongOption(changed, settings[changed], "can't change: make a new elector");
+    if (changed) throw fixedError(changed, settings[changed]);
   }
 
   enablePeerMode(options) {
-    const changes = typeof options === 'string' ? { peerTls: { ca: options } } : options;
+    const changes = typeof options === 'string' ? { peerTls: { ca: options } } : optionsOf(options ?? undefined, PEERS_TAKE);
     this.updateConfig({ ...changes, peerMode: true });
   }
 
@@ -1024,6 +1032,8 @@ const hearsSignals = () => {
 
 const defined = (options) =>
   Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+
+const fixedError = (name, value) => wrongOption(name, value, "can't change: make a new elector");
 
 /** `heartbeat: true` is the usual one, and `false` none. */
 const beating = (settings) => {

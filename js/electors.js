@@ -1,7 +1,7 @@
 // Many groups in one process. How requests share a budget, and when each group begins, is decided in src/electors/.
 import { Elector } from './elector.js';
 import { checkGroup, limitsOf, show } from './engine.js';
-import { optionsOf, signalOf, toJson, unlessAborted, wrongOption } from './errors.js';
+import { lenient, optionsOf, signalOf, toJson, unlessAborted, wrongOption } from './errors.js';
 import { METRICS_PATH, PAGE_PATH, STATUS_PATH, showing } from './health.js';
 import { CALLBACKS, HAS_PAGE, INSIDE, Judgement, SAMPLES, SHARED, SharedBudget, SharedTimers } from './shared.js';
 
@@ -87,7 +87,8 @@ export class Electors {
   }
 
   async stop(options) {
-    const signal = signalOf(options);
+    // Each elector begins to stop, and says what is wrong with the options in the end.
+    const signal = lenient().read(() => signalOf(options));
     const { maxRequestsPerSecond: rate } = JSON.parse(this.#limits);
     const apartMs = Math.max(RELEASES_APART_MS, rate ? 1_000 / rate : 0);
     // Its own: with `unref` the shared one would let the process end before all leases are released.
@@ -96,7 +97,7 @@ export class Electors {
     // One that is stopped from within is stopped first, so that its term is over when this resolves.
     const electors = [...this].sort((one, other) => other[INSIDE] - one[INSIDE]);
     const inside = electors[0]?.[INSIDE];
-    const ending = Promise.allSettled(electors.map((elector) => {
+    const stops = electors.map((elector) => {
       const leads = elector.isLeader();
       const ms = leads ? releases * apartMs : 0;
       if (leads) releases += 1;
@@ -106,9 +107,9 @@ export class Electors {
         await elector.stop(options);
       };
       return ms > 0 ? unlessAborted(stopped(), signal) : stopped();
-    }));
-    if (inside) return;
-    const failed = (await ending).find(({ status }) => status === 'rejected');
+    });
+    const ending = Promise.allSettled(stops);
+    const failed = (await (inside ? Promise.allSettled([stops[0]]) : ending)).find(({ status }) => status === 'rejected');
     if (failed) throw failed.reason;
   }
 

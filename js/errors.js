@@ -74,6 +74,23 @@ export const toJson = (options) => {
   return json;
 };
 
+/** Reads the options of a call that must begin whatever they are: what is wrong counts as not given, until `throwWrong`. */
+export const lenient = () => {
+  let wrong;
+  const read = (check, otherwise) => {
+    try {
+      return check();
+    } catch (error) {
+      wrong ??= { error };
+      return otherwise;
+    }
+  };
+  const throwWrong = () => {
+    if (wrong) throw wrong.error;
+  };
+  return { read, throwWrong };
+};
+
 /** The signal among the options of a call, if there is one. */
 export const signalOf = (options) => {
   const signal = options?.signal ?? undefined;

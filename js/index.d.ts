@@ -404,7 +404,8 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * `serverId`), and ends. Never longer than the lease and a few requests: work that still runs then is waited for by the
    * next session. Inside a callback or the work call
    * it before any `await` of your own, or do not wait for it (it waits for you), or call `term.resign()`. The
-   * signal ends the waiting, not the stop. With `release: false` nothing more is written, and the lease runs out. */
+   * signal ends the waiting, not the stop. With `release: false` nothing more is written, and the lease runs out.
+   * @throws EdgelectError `EDGELECT_CONFIG` for a wrong option, which counts as not given: it stops first. */
   stop(options?: { park?: boolean; release?: boolean; signal?: AbortSignal }): Promise<void>;
   /** Stops this elector when the process gets one of these signals, SIGTERM and SIGINT unless others are named: the work's signal
    * fires, and once the work has stopped the lease is released, so that another member leads within one `frequentInterval`. A
@@ -413,7 +414,7 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * `runScheduled` reject with `EDGELECT_STOPPED`. Returns a function that takes this back.
    * @throws EdgelectError `EDGELECT_CONFIG` where no signal comes: on Workers, and in the worker threads of Node and Bun. */
   stopOnSignals(signals?: string[]): () => void;
-  /** As `stop`, but sits out for a lease and then competes again. */
+  /** As `stop`, but sits out for a lease and then competes again. @throws as `stop`. */
   resign(options?: { signal?: AbortSignal }): Promise<void>;
   /** Whether this session has authority now; computed, not remembered. On Workers also false for moments in which the clock
    * proves nothing, while the term goes on; whether a term has ended says its `signal`. */

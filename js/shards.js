@@ -4,11 +4,11 @@ import { Electors } from './electors.js';
 import { newShards, shardPaths } from './engine.js';
 import { EdgelectError, callOptions, optionsOf, signalOf, toJson, wrongOption } from './errors.js';
 import { isLocker, unfencedError } from './locker.js';
-import { CALLBACKS, HAS_PAGE, INSIDE, SHARED, calledBack } from './shared.js';
+import { FIXED, HAS_PAGE, INSIDE, SHARED, calledBack } from './shared.js';
 
 const OWN = ['prefix', 'shards', 'onAcquire', 'onLose'];
 /** The timings decide how the shards are watched; the rest of an elector's options belongs to it. */
-const ELECTOR_ONLY = ['storage', 'unref', 'releaseOnStop', 'probe', 'warn', 'log', 'logLevel', 'peerTls', 'page', 'heartbeat', 'maxConnections', 'maxRequestsPerSecond', ...CALLBACKS];
+const ELECTOR_ONLY = ['peerTls', 'heartbeat', 'maxConnections', 'maxRequestsPerSecond', ...FIXED];
 
 export class Shards {
   #options;

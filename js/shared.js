@@ -29,6 +29,9 @@ export const calledBack = (elector, call) => {
 /** The options of an elector that are called. */
 export const CALLBACKS = ['onAcquireLeadership', 'onLoseLeadership', 'onNewLeader', 'onSuspect', 'onRecover', 'onError', 'onStatus'];
 
+/** The options that an elector keeps to its end, and that are no settings of its election. */
+export const FIXED = ['storage', 'unref', 'releaseOnStop', 'probe', 'warn', 'log', 'logLevel', 'page', ...CALLBACKS];
+
 /** From how many entries on those that were taken back are cleared away. */
 const FEW = 64;
 

@@ -188,3 +188,15 @@ test('the signal of a stop ends the waiting for those whose turn has not come, a
   assert.deepEqual(await stopped, ['enough', abortedMs]);
   assert.equal(seen.writes.filter(({ released }) => released).length, 4);
 });
+
+test('a stop with a wrong option stops all groups, and then says so', async () => {
+  const names = namesOf(3);
+  const { storage, seen } = await storageOf(names);
+  const electors = electorsOf({ storage });
+  leadAll(electors, names);
+  await runtime.pass(30_000);
+  const stopped = assert.rejects(electors.stop({ signal: 7 }), { code: 'EDGELECT_CONFIG', field: 'signal' });
+  await runtime.pass(10_000);
+  await stopped;
+  assert.equal(seen.writes.filter(({ released }) => released).length, 3);
+});
