@@ -313,9 +313,11 @@ export interface ElectorOptions<S extends AnyStorage = FencedStorage> extends Ti
   logLevel?: 'error' | 'warn' | 'info' | 'debug';
 }
 
-/** The settings in force, complete. */
-export type Config = Required<Omit<TimingOptions, 'sustain'>> & {
+/** The settings in force, complete but for `peerSecret`, which is not shown: whoever copies them gives it anew. */
+export type Config = Required<Omit<TimingOptions, 'sustain' | 'heartbeat' | 'insecurePeers' | 'peerSecret'>> & {
   sustain: number | null;
+  heartbeat: number | null;
+  insecurePeers: boolean | null;
   lockfilePath: string;
   serverId: string;
 };
@@ -439,7 +441,8 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * leader may have done the same. The elector claims no term while old work goes on, so stop at the signal: work that waits
    * for the next term, by `waitForLeadership` or by a `lead` within it, waits for itself.
    * Where a signal that `stopOnSignals` waits for came before the work was done, resolves to `undefined`, also if the work throws
-   * since then, or to what it returned when it had stopped. Rejects when the elector is stopped otherwise, when the work throws
+   * since then, or to what it returned when it had stopped. After another `stop` it resolves to what the work returns or rejects with
+   * what it throws, and rejects with `EDGELECT_STOPPED` where no work ran or its term was lost before. Rejects when the work throws
    * under its term, and when the elector breaks down. */
   lead<T>(work: (term: TermOf<S>) => T | Promise<T>, options?: { signal?: AbortSignal }): Promise<T | undefined>;
   /** Runs the job of one cron slot: of all triggers for it, wherever and however often they fire, one runs it. `slot` is its
@@ -448,7 +451,7 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * multiple: of machines whose clocks differ, one that fires before it and one after it mean two slots.
    * Each call is a session of its own, so the elector must not be started. A job that throws gives the outcome
    * `failed`, and does not reject.
-   * `stop`, `status` and the callbacks know nothing of it; its `signal` ends it.
+   * `stop`, `status` and the callbacks know nothing of it, but `onError` hears of a store that fails; its `signal` ends it.
    * @throws EdgelectError `EDGELECT_CONFIG` for options, `EDGELECT_SLOT` for a slot ahead of the store's clock,
    * `EDGELECT_STORE` if the store can't be used, `EDGELECT_TRAP`; the signal's reason once that fired. */
   runScheduled<T>(
