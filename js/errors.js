@@ -55,6 +55,10 @@ export const textOf = (thrown) => {
   }
 };
 
+/** Whether JSON would change this value or leave it out, in silence. */
+export const isLost = (value) =>
+  ['bigint', 'function', 'symbol'].includes(typeof value) || (typeof value === 'number' && !Number.isFinite(value));
+
 /** JSON that does not lose a wrong value: what JSON would change (NaN, a function) arrives as an object that no
  * option accepts, and is refused by the option's name. */
 export const toJson = (options) => {
@@ -62,10 +66,9 @@ export const toJson = (options) => {
   let json;
   try {
     json = JSON.stringify(options, (_name, value) => {
+      if (!isLost(value)) return value;
       const type = typeof value;
-      if (type === 'function' || type === 'symbol') return { 'not JSON': type };
-      const lost = type === 'bigint' || (type === 'number' && !Number.isFinite(value));
-      return lost ? { 'not JSON': String(value) } : value;
+      return { 'not JSON': type === 'function' || type === 'symbol' ? type : String(value) };
     });
   } catch (cause) {
     throw unfit(cause);
