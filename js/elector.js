@@ -4,7 +4,7 @@ import { openCheckpoint } from './checkpoint.js';
 import { Engine, addSample, checked, readVariables, show } from './engine.js';
 import { EdgelectError, callOptions, checkFormat, checkWritesApart, lenient, optionsOf, signalOf, textOf, toJson, unlessAborted, wrongOption } from './errors.js';
 import { Fence, inFull, lookingFirst } from './fence.js';
-import { METRICS_PATH, PAGE_PATH, Questions, STATUS_PATH, healthOfStore, nobodyLeads, serves, showing } from './health.js';
+import { METRICS_PATH, PAGE_PATH, Questions, STATUS_PATH, healthOfStore, nobodyLeads, serves, showing, urlOf } from './health.js';
 import { hasSingleClock, unrefTimer } from './host.js';
 import { LOCKER_METHODS, isLocker, unfencedError } from './locker.js';
 import { Log } from './log.js';
@@ -604,7 +604,7 @@ export class Elector {
   }
 
   async handleRequest(request) {
-    const { pathname, search } = new URL(request.url, 'http://localhost');
+    const { pathname, search } = urlOf(request);
     if (!serves(pathname, this[HAS_PAGE])) return respond(404, '{"error":"not found"}');
     if (request.method !== 'GET') return respond(405, '{"error":"use GET"}', { allow: 'GET' });
     if (pathname === METRICS_PATH || pathname === PAGE_PATH) return showing(pathname, () => this[SAMPLES]());

@@ -2,7 +2,7 @@
 import { Elector } from './elector.js';
 import { checkGroup, limitsOf, show } from './engine.js';
 import { lenient, optionsOf, signalOf, toJson, unlessAborted, wrongOption } from './errors.js';
-import { METRICS_PATH, PAGE_PATH, STATUS_PATH, showing } from './health.js';
+import { METRICS_PATH, PAGE_PATH, STATUS_PATH, showing, urlOf } from './health.js';
 import { CALLBACKS, HAS_PAGE, INSIDE, Judgement, SAMPLES, SHARED, SharedBudget, SharedTimers } from './shared.js';
 
 const TAKES = 'an Electors takes an object with storage and the options that its groups have in common';
@@ -126,7 +126,7 @@ export class Electors {
   }
 
   async handleRequest(request) {
-    const { pathname, searchParams } = new URL(request.url, 'http://localhost');
+    const { pathname, searchParams } = urlOf(request);
     const group = searchParams.get('group');
     const ofAll = group === null && request.method === 'GET';
     if (ofAll && (pathname === METRICS_PATH || (pathname === PAGE_PATH && this[HAS_PAGE]))) return showing(pathname, () => this.#samples());

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
 import vm from 'node:vm';
-import { celeriant, DynamoDBStorage, EdgelectError, Elector, EpochStorage, MemoryStorage, R2Storage, Route53Storage, S3Storage } from 'edgelect';
+import { celeriant, DynamoDBStorage, EdgelectError, Elector, Electors, EpochStorage, MemoryStorage, R2Storage, Route53Storage, S3Storage, Shards } from 'edgelect';
 import { leaderElectionOptions, objectStoreLock } from 'edgelect/object-store-lock';
 import { FAST, LONG, bent, isReleased, leading, leads, member, newGroup, replaced, until, within } from './group.mjs';
 
@@ -397,5 +397,14 @@ test('a body is read no further once its request is given up, also by a reader w
   assert.ok(found.cancels > 0);
   for (const cancel of [null, nothing, () => { throw new Error('of the reader'); }]) {
     await withBody((_elector, own) => until(() => own.reads > 1), { cancel });
+  }
+});
+
+test('a request whose url is a path of two slashes, or none at all, is answered 404, as that of Node\'s server may be', async () => {
+  const storage = new MemoryStorage();
+  for (const asked of [overMemory({ page: true }), new Electors({ storage, page: true }), new Shards({ storage, prefix: 'a', shards: 1, page: true })]) {
+    const statusOf = async (url) => (await asked.handleRequest({ url, method: 'GET' })).status;
+    for (const url of ['//', 'http://', '//x/metrics', undefined]) assert.equal(await statusOf(url), 404, `${asked.constructor.name}: ${url}`);
+    assert.equal(await statusOf('/metrics'), 200);
   }
 });
