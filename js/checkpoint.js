@@ -1,6 +1,6 @@
 // A job's own state in an object that no earlier term can change; how it is read and written is in src/checkpoint.rs.
 import { Engine } from './engine.js';
-import { EdgelectError, toJson, wrongOption } from './errors.js';
+import { EdgelectError, isLost, toJson, wrongOption } from './errors.js';
 
 /** Opens the checkpoint `key` for a term. `place` says where the group's objects are, `session` whose term it is. */
 export const openCheckpoint = async (term, key, place, session) => {
@@ -158,8 +158,7 @@ const plainOf = (value) => {
   let json;
   try {
     json = JSON.stringify(value, function keep(name, part) {
-      const lost = ['bigint', 'function', 'symbol'].includes(typeof part) || (typeof part === 'number' && !Number.isFinite(part))
-        || (part === undefined && Array.isArray(this)) || (part === null && isNoDate(this[name])) || !isPlain(part);
+      const lost = isLost(part) || !isPlain(part) || (part === undefined && Array.isArray(this)) || (part === null && isNoDate(this[name]));
       if (lost) throw wrongOption('value', part, VALUE_RULE);
       return part;
     });

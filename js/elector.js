@@ -2,16 +2,16 @@ import { bucketOf } from './bucket.js';
 import { isHeard, publish } from './channels.js';
 import { openCheckpoint } from './checkpoint.js';
 import { Engine, addSample, checked, readVariables, show } from './engine.js';
-import { EdgelectError, callOptions, checkFormat, checkWritesApart, optionsOf, signalOf, textOf, toJson, wrongOption } from './errors.js';
+import { EdgelectError, callOptions, checkFormat, checkWritesApart, lenient, optionsOf, signalOf, textOf, toJson, unlessAborted, wrongOption } from './errors.js';
 import { Fence, inFull, lookingFirst } from './fence.js';
-import { METRICS_PATH, PAGE_PATH, Questions, STATUS_PATH, healthOfStore, nobodyLeads, serves, showing } from './health.js';
-import { unrefTimer } from './host.js';
+import { METRICS_PATH, PAGE_PATH, Questions, STATUS_PATH, healthOfStore, nobodyLeads, serves, showing, urlOf } from './health.js';
+import { hasSingleClock, unrefTimer } from './host.js';
 import { LOCKER_METHODS, isLocker, unfencedError } from './locker.js';
 import { Log } from './log.js';
 import { fetchWith } from './peer-tls.js';
 import { diagnose } from './probe.js';
 import { checkNoBinding } from './r2.js';
-import { CALLBACKS, HAS_PAGE, SAMPLES, SHARED } from './shared.js';
+import { CALLBACKS, FIXED, HAS_PAGE, INSIDE, SAMPLES, SHARED, calledBack } from './shared.js';
 import { SlotRuns } from './slots.js';
 import { STORAGES } from './storage.js';
 
@@ -25,8 +25,9 @@ export { DynamoDBStorage, EpochStorage, MemoryStorage, R2Storage, Route53Storage
 
 /** Celeriant's. */
 const HEARTBEAT_MS = 500;
-/** The options of a call that has a signal alone. A stop and a resignation take whatever they get: they must not fail. */
+/** The options of a call that has a signal alone. A stop and a resignation begin whatever they get, and say what is wrong with it in the end. */
 const SIGNAL = ['signal'];
+const PEERS_TAKE = 'enablePeerMode takes a certificate (a PEM text) or an object with timing options and peerTls';
 const DOCTOR_OPTIONS = ['races', 'age', 'onBegin', 'onStep', 'signal'];
 const SLOT_OPTIONS = ['policy', 'missed', 'period', 'attempts', 'budget', 'subrequests'];
 // Seconds since 1970 that are taken for milliseconds lie before it for 3,000 years to come: 3 March 1973.
@@ -151,8 +152,7 @@ export class Elector {
   /** How many `lead` are under way, and whether one of them began this session and nobody has called `start` since. */
   #leads = 0;
   #startedByLead = false;
-  /** True while a callback or the work runs its first, synchronous part. */
-  #inside = false;
+  [INSIDE] = false;
   #resigning = [];
   #failure = null;
   #log;
@@ -235,17 +235,19 @@ export class Elector {
   }
 
   async stop(options) {
-    const signal = signalOf(options);
-    // Parking is a write too.
-    const park = options?.park === true && options.release !== false;
-    const release = flag('release', options?.release ?? (park || this.#releaseOnStop));
+    const { read, throwWrong } = lenient();
+    const signal = read(() => signalOf(options));
+    const parks = read(() => flag('park', options?.park ?? false), false);
+    const byDefault = parks || this.#releaseOnStop;
+    const release = read(() => flag('release', options?.release ?? byDefault), byDefault);
     this.#stops += 1;
-    const [engine, finished, inside] = [this.#engine, this.#finished, this.#inside];
-    if (!engine) return;
+    const [engine, finished, inside] = [this.#engine, this.#finished, this[INSIDE]];
+    if (!engine) return throwWrong();
     // One that has run out unnoticed is none: its work is waited for here.
     const held = this.#fence !== null && this.#fence.remaining > 0;
     this.#stopping = true;
-    if (release || park) engine.stop(park);
+    // Parking is a write too.
+    if (release) engine.stop(parks);
     else this.#leaveToRunOut(engine);
     this.#goOn?.();
     // Whoever stops from within a callback or the work is waited for, and must not wait for themselves.
@@ -253,9 +255,10 @@ export class Elector {
       await this.#end(engine, finished);
       // The engine has waited for the work of a term that it held, but where it was closed at once; work that never stops
       // is not waited for.
-      if (!held || (!release && !park)) await this.#workEnd();
+      if (!held || !release) await this.#workEnd();
     };
     if (!inside) await unlessAborted(end(), signal);
+    return throwWrong();
   }
 
   /** Lists work that has to stop before the lease is released and another term is claimed. Returns a function that removes
@@ -293,13 +296,15 @@ export class Elector {
   }
 
   async resign(options) {
-    const signal = signalOf(options);
-    if (!this.#engine) return;
-    const inside = this.#inside;
+    const { read, throwWrong } = lenient();
+    const signal = read(() => signalOf(options));
+    if (!this.#engine) return throwWrong();
+    const inside = this[INSIDE];
     const given = new Promise((resolve) => this.#resigning.push(resolve));
     this.#engine.resign();
     // One that does not run yet holds nothing.
     if (!inside && !this.#goOn) await unlessAborted(given, signal);
+    return throwWrong();
   }
 
   isLeader() {
@@ -359,7 +364,9 @@ export class Elector {
   }
 
   updateConfig(changes) {
-    const { peerTls, ...timing } = changes ?? {};
+    const { peerTls, ...timing } = optionsOf(changes ?? undefined, 'updateConfig takes an object with timing options');
+    const fixed = FIXED.find((name) => timing[name] !== undefined);
+    if (fixed) throw fixedError(fixed, timing[fixed]);
     const trusts = peerTls !== undefined && peerTls !== null;
     const peerFetch = trusts ? fetchWith(peerTls) : this.#peerFetch;
     this.#update({ ...(trusts && { insecurePeers: false }), ...timing });
@@ -378,11 +385,11 @@ export class Elector {
   #checkSame(settings) {
     const before = this.config;
     const changed = ['lockfilePath', 'serverId'].find((name) => settings[name] !== before[name]);
-    if (changed) throw wrongOption(changed, settings[changed], "can't change: make a new elector");
+    if (changed) throw fixedError(changed, settings[changed]);
   }
 
   enablePeerMode(options) {
-    const changes = typeof options === 'string' ? { peerTls: { ca: options } } : options;
+    const changes = typeof options === 'string' ? { peerTls: { ca: options } } : optionsOf(options ?? undefined, PEERS_TAKE);
     this.updateConfig({ ...changes, peerMode: true });
   }
 
@@ -496,8 +503,9 @@ export class Elector {
 
   stopOnSignals(signals = STOP_SIGNALS) {
     const { process } = globalThis;
-    if (typeof process?.on !== 'function') {
-      throw new EdgelectError('stopOnSignals needs a process, and this runtime has none', { code: 'EDGELECT_CONFIG', field: 'signals' });
+    if (!hearsSignals()) {
+      const message = 'stopOnSignals needs the main thread of a process: here no signal ever comes; call stop() where one does';
+      throw new EdgelectError(message, { code: 'EDGELECT_CONFIG', field: 'signals' });
     }
     if (!Array.isArray(signals) || !signals.every((name) => /^SIG[A-Z0-9]+$/.test(name))) {
       throw wrongOption('signals', signals, 'must be a list of names such as SIGTERM');
@@ -596,7 +604,7 @@ export class Elector {
   }
 
   async handleRequest(request) {
-    const { pathname, search } = new URL(request.url, 'http://localhost');
+    const { pathname, search } = urlOf(request);
     if (!serves(pathname, this[HAS_PAGE])) return respond(404, '{"error":"not found"}');
     if (request.method !== 'GET') return respond(405, '{"error":"use GET"}', { allow: 'GET' });
     if (pathname === METRICS_PATH || pathname === PAGE_PATH) return showing(pathname, () => this[SAMPLES]());
@@ -697,7 +705,7 @@ export class Elector {
   async #firstAnswer() {
     // On Workers a promise that belongs to another event never settles. One that waits for old work asks nobody yet, who starts from within a callback may wait for themselves, and what keeps no
     // process alive must not leave one with a promise that nothing settles.
-    if (!this.#engine || this.#goOn || this.#inside || this.#unref || this.#engine.isOnWorkers || this.#engine.heard) return;
+    if (!this.#engine || this.#goOn || this[INSIDE] || this.#unref || this.#engine.isOnWorkers || this.#engine.heard) return;
     await new Promise((resolve, reject) => {
       this.#starters.add({ resolve, reject });
     });
@@ -777,14 +785,9 @@ export class Elector {
       checkpoint,
     };
     const stopped = this.#beginWork();
-    const before = this.#inside;
-    this.#inside = true;
     try {
-      const result = work(Object.freeze(view));
-      this.#inside = before;
-      return await result;
+      return await calledBack(this, () => work(Object.freeze(view)));
     } finally {
-      this.#inside = before;
       both?.release();
       stopped();
     }
@@ -985,16 +988,12 @@ export class Elector {
       this.#callbackErrors.set(name, error);
       return false;
     };
-    const before = this.#inside;
-    this.#inside = true;
     try {
-      const result = this.#callbacks[name]?.(argument);
+      const result = calledBack(this, () => this.#callbacks[name]?.(argument));
       const fine = (async () => result)().then(forget, note);
       return { failed: false, fine };
     } catch (thrown) {
       return { failed: true, fine: Promise.resolve(note(thrown)) };
-    } finally {
-      this.#inside = before;
     }
   }
 }
@@ -1024,8 +1023,17 @@ const flag = (name, value) => {
   throw new EdgelectError(`${name} = ${shown}: must be true or false`, { code: 'EDGELECT_CONFIG', field: name });
 };
 
+/** Whether `process.on` hears signals: Workers and the threads of Node and Bun have it and hear none; Deno's threads do. */
+const hearsSignals = () => {
+  const { Deno, process } = globalThis;
+  if (typeof process?.on !== 'function' || hasSingleClock()) return false;
+  return Deno !== undefined || process.getBuiltinModule?.('node:worker_threads')?.isMainThread !== false;
+};
+
 const defined = (options) =>
   Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+
+const fixedError = (name, value) => wrongOption(name, value, "can't change: make a new elector");
 
 /** `heartbeat: true` is the usual one, and `false` none. */
 const beating = (settings) => {
@@ -1054,22 +1062,6 @@ const endingError = () =>
 
 const brokenError = () =>
   new EdgelectError('the runtime forgot the elector; start() makes a new one', { code: 'EDGELECT_TRAP' });
-
-/** Waits for a promise, or for the signal to fire; what the promise stands for goes on. */
-const unlessAborted = async (promise, signal) => {
-  if (!signal) return promise;
-  let onAbort;
-  const aborted = new Promise((_resolve, reject) => {
-    onAbort = () => reject(signal.reason);
-    if (signal.aborted) onAbort();
-    signal.addEventListener('abort', onAbort, { once: true });
-  });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-  }
-};
 
 /** A signal that fires when the term's does or the caller's, which may be of any make and outlive many terms: `release` takes
  * the listener off it. */

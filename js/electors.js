@@ -1,9 +1,9 @@
 // Many groups in one process. How requests share a budget, and when each group begins, is decided in src/electors/.
 import { Elector } from './elector.js';
 import { checkGroup, limitsOf, show } from './engine.js';
-import { optionsOf, toJson, wrongOption } from './errors.js';
-import { METRICS_PATH, PAGE_PATH, STATUS_PATH, showing } from './health.js';
-import { CALLBACKS, HAS_PAGE, Judgement, SAMPLES, SHARED, SharedBudget, SharedTimers } from './shared.js';
+import { lenient, optionsOf, signalOf, toJson, unlessAborted, wrongOption } from './errors.js';
+import { METRICS_PATH, PAGE_PATH, STATUS_PATH, showing, urlOf } from './health.js';
+import { CALLBACKS, HAS_PAGE, INSIDE, Judgement, SAMPLES, SHARED, SharedBudget, SharedTimers } from './shared.js';
 
 const TAKES = 'an Electors takes an object with storage and the options that its groups have in common';
 /** The options that one runtime or one storage has, so that no group has others. */
@@ -87,21 +87,29 @@ export class Electors {
   }
 
   async stop(options) {
+    // Each elector begins to stop, and says what is wrong with the options in the end.
+    const signal = lenient().read(() => signalOf(options));
     const { maxRequestsPerSecond: rate } = JSON.parse(this.#limits);
     const apartMs = Math.max(RELEASES_APART_MS, rate ? 1_000 / rate : 0);
     // Its own: with `unref` the shared one would let the process end before all leases are released.
     const timers = new SharedTimers(false);
     let releases = 0;
-    const ended = await Promise.allSettled([...this].map(async (elector) => {
-      // Until then it leads, and its work goes on.
-      if (elector.isLeader()) {
-        const ms = releases * apartMs;
-        releases += 1;
+    // One that is stopped from within is stopped first, so that its term is over when this resolves.
+    const electors = [...this].sort((one, other) => other[INSIDE] - one[INSIDE]);
+    const inside = electors[0]?.[INSIDE];
+    const stops = electors.map((elector) => {
+      const leads = elector.isLeader();
+      const ms = leads ? releases * apartMs : 0;
+      if (leads) releases += 1;
+      const stopped = async () => {
+        // Until then it leads, and its work goes on.
         if (ms > 0) await new Promise((resolve) => timers.set(ms, resolve));
-      }
-      await elector.stop(options);
-    }));
-    const failed = ended.find(({ status }) => status === 'rejected');
+        await elector.stop(options);
+      };
+      return ms > 0 ? unlessAborted(stopped(), signal) : stopped();
+    });
+    const ending = Promise.allSettled(stops);
+    const failed = (await (inside ? Promise.allSettled([stops[0]]) : ending)).find(({ status }) => status === 'rejected');
     if (failed) throw failed.reason;
   }
 
@@ -118,7 +126,7 @@ export class Electors {
   }
 
   async handleRequest(request) {
-    const { pathname, searchParams } = new URL(request.url, 'http://localhost');
+    const { pathname, searchParams } = urlOf(request);
     const group = searchParams.get('group');
     const ofAll = group === null && request.method === 'GET';
     if (ofAll && (pathname === METRICS_PATH || (pathname === PAGE_PATH && this[HAS_PAGE]))) return showing(pathname, () => this.#samples());

@@ -55,6 +55,10 @@ export const textOf = (thrown) => {
   }
 };
 
+/** Whether JSON would change this value or leave it out, in silence. */
+export const isLost = (value) =>
+  ['bigint', 'function', 'symbol'].includes(typeof value) || (typeof value === 'number' && !Number.isFinite(value));
+
 /** JSON that does not lose a wrong value: what JSON would change (NaN, a function) arrives as an object that no
  * option accepts, and is refused by the option's name. */
 export const toJson = (options) => {
@@ -62,10 +66,9 @@ export const toJson = (options) => {
   let json;
   try {
     json = JSON.stringify(options, (_name, value) => {
+      if (!isLost(value)) return value;
       const type = typeof value;
-      if (type === 'function' || type === 'symbol') return { 'not JSON': type };
-      const lost = type === 'bigint' || (type === 'number' && !Number.isFinite(value));
-      return lost ? { 'not JSON': String(value) } : value;
+      return { 'not JSON': type === 'function' || type === 'symbol' ? type : String(value) };
     });
   } catch (cause) {
     throw unfit(cause);
@@ -74,10 +77,43 @@ export const toJson = (options) => {
   return json;
 };
 
+/** Reads the options of a call that must begin whatever they are: what is wrong counts as not given, until `throwWrong`. */
+export const lenient = () => {
+  let wrong;
+  const read = (check, otherwise) => {
+    try {
+      return check();
+    } catch (error) {
+      wrong ??= { error };
+      return otherwise;
+    }
+  };
+  const throwWrong = () => {
+    if (wrong) throw wrong.error;
+  };
+  return { read, throwWrong };
+};
+
 /** The signal among the options of a call, if there is one. */
 export const signalOf = (options) => {
   const signal = options?.signal ?? undefined;
   const methods = ['addEventListener', 'removeEventListener', 'throwIfAborted'];
   if (signal === undefined || methods.every((name) => typeof signal[name] === 'function')) return signal;
   throw wrongOption('signal', signal, 'must be an AbortSignal');
+};
+
+/** Waits for a promise, or for the signal to fire; what the promise stands for goes on. */
+export const unlessAborted = async (promise, signal) => {
+  if (!signal) return promise;
+  let onAbort;
+  const aborted = new Promise((_resolve, reject) => {
+    onAbort = () => reject(signal.reason);
+    if (signal.aborted) onAbort();
+    signal.addEventListener('abort', onAbort, { once: true });
+  });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
 };

@@ -14,6 +14,17 @@ const PATHS = [HEALTH_PATH, STATUS_PATH, METRICS_PATH];
 /** Whether a request for this path is ours. */
 export const serves = (pathname, hasPage) => PATHS.includes(pathname) || (hasPage && pathname === PAGE_PATH);
 
+/** The URL of a request, which may be Node's path alone; one that is no URL has no path of ours. */
+export const urlOf = ({ url }) => {
+  const text = String(url);
+  try {
+    // A path with two slashes in front would be read as a host.
+    return new URL(text.startsWith('/') ? `http://localhost${text}` : text, 'http://localhost');
+  } catch {
+    return new URL('http://localhost/no-url');
+  }
+};
+
 /** The answer to a request for metrics, which `samples` gives, or for the page. */
 export const showing = (pathname, samples) => {
   const { headers, body } = show(pathname, pathname === METRICS_PATH ? samples() : []);

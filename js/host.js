@@ -280,11 +280,11 @@ const readFound = (id, found, limit) => {
 };
 
 /** A copy, whatever realm or class the bytes are of: what crosses is nobody's but ours. */
-const bytesOf = (value) =>
+export const bytesOf = (value) =>
   ArrayBuffer.isView(value) && Object.prototype.toString.call(value) === '[object Uint8Array]' ? new Uint8Array(value) : undefined;
 
 // Half a surrogate pair crosses as another character, and two ETags would be one.
-const validEtag = ({ etag }) =>
+export const validEtag = ({ etag }) =>
   (typeof etag === 'string' && etag.length > 0 && etag.length <= 1024 && !/\p{Surrogate}/u.test(etag) ? etag : undefined);
 
 const milliseconds = (value) => (Number.isFinite(value) && value > 0 && value <= Number.MAX_SAFE_INTEGER ? Math.floor(value) : undefined);

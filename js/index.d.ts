@@ -313,9 +313,11 @@ export interface ElectorOptions<S extends AnyStorage = FencedStorage> extends Ti
   logLevel?: 'error' | 'warn' | 'info' | 'debug';
 }
 
-/** The settings in force, complete. */
-export type Config = Required<Omit<TimingOptions, 'sustain'>> & {
+/** The settings in force, complete but for `peerSecret`, which is not shown: whoever copies them gives it anew. */
+export type Config = Required<Omit<TimingOptions, 'sustain' | 'heartbeat' | 'insecurePeers' | 'peerSecret'>> & {
   sustain: number | null;
+  heartbeat: number | null;
+  insecurePeers: boolean | null;
   lockfilePath: string;
   serverId: string;
 };
@@ -404,16 +406,17 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * `serverId`), and ends. Never longer than the lease and a few requests: work that still runs then is waited for by the
    * next session. Inside a callback or the work call
    * it before any `await` of your own, or do not wait for it (it waits for you), or call `term.resign()`. The
-   * signal ends the waiting, not the stop. With `release: false` nothing more is written, and the lease runs out. */
+   * signal ends the waiting, not the stop. With `release: false` nothing more is written, and the lease runs out.
+   * @throws EdgelectError `EDGELECT_CONFIG` for a wrong option, which counts as not given: it stops first. */
   stop(options?: { park?: boolean; release?: boolean; signal?: AbortSignal }): Promise<void>;
   /** Stops this elector when the process gets one of these signals, SIGTERM and SIGINT unless others are named: the work's signal
    * fires, and once the work has stopped the lease is released, so that another member leads within one `frequentInterval`. A
    * slot that runs is closed undone. The process then ends as soon as nothing else keeps it alive; a second signal ends it at
    * once. From then on `lead` resolves to `undefined`, at once or as soon as nothing runs under a term, and `start` and
    * `runScheduled` reject with `EDGELECT_STOPPED`. Returns a function that takes this back.
-   * @throws EdgelectError `EDGELECT_CONFIG` where there is no process, as on Workers. */
+   * @throws EdgelectError `EDGELECT_CONFIG` where no signal comes: on Workers, and in the worker threads of Node and Bun. */
   stopOnSignals(signals?: string[]): () => void;
-  /** As `stop`, but sits out for a lease and then competes again. */
+  /** As `stop`, but sits out for a lease and then competes again. @throws as `stop`. */
   resign(options?: { signal?: AbortSignal }): Promise<void>;
   /** Whether this session has authority now; computed, not remembered. On Workers also false for moments in which the clock
    * proves nothing, while the term goes on; whether a term has ended says its `signal`. */
@@ -438,7 +441,8 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * leader may have done the same. The elector claims no term while old work goes on, so stop at the signal: work that waits
    * for the next term, by `waitForLeadership` or by a `lead` within it, waits for itself.
    * Where a signal that `stopOnSignals` waits for came before the work was done, resolves to `undefined`, also if the work throws
-   * since then, or to what it returned when it had stopped. Rejects when the elector is stopped otherwise, when the work throws
+   * since then, or to what it returned when it had stopped. After another `stop` it resolves to what the work returns or rejects with
+   * what it throws, and rejects with `EDGELECT_STOPPED` where no work ran or its term was lost before. Rejects when the work throws
    * under its term, and when the elector breaks down. */
   lead<T>(work: (term: TermOf<S>) => T | Promise<T>, options?: { signal?: AbortSignal }): Promise<T | undefined>;
   /** Runs the job of one cron slot: of all triggers for it, wherever and however often they fire, one runs it. `slot` is its
@@ -447,7 +451,7 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * multiple: of machines whose clocks differ, one that fires before it and one after it mean two slots.
    * Each call is a session of its own, so the elector must not be started. A job that throws gives the outcome
    * `failed`, and does not reject.
-   * `stop`, `status` and the callbacks know nothing of it; its `signal` ends it.
+   * `stop`, `status` and the callbacks know nothing of it, but `onError` hears of a store that fails; its `signal` ends it.
    * @throws EdgelectError `EDGELECT_CONFIG` for options, `EDGELECT_SLOT` for a slot ahead of the store's clock,
    * `EDGELECT_STORE` if the store can't be used, `EDGELECT_TRAP`; the signal's reason once that fired. */
   runScheduled<T>(
@@ -533,7 +537,7 @@ export class Electors<S extends AnyStorage = FencedStorage> implements AsyncDisp
   /** Stops the elector of a group, as its `stop` does, and takes the group off. False if there is none. */
   remove(lockfilePath: string, options?: { park?: boolean; release?: boolean; signal?: AbortSignal }): Promise<boolean>;
   /** Stops all electors, those that lead 5 ms apart or as far as `maxRequestsPerSecond` demands, so that every lease is released;
-   * the groups stay. */
+   * the groups stay. Called inside a callback or the work of any of them it waits for nobody, as `stop` of an elector. */
   stop(options?: { park?: boolean; release?: boolean; signal?: AbortSignal }): Promise<void>;
   status(): ElectorsStatus;
   /** The metrics of all groups as one text. */

@@ -1,7 +1,8 @@
 // What users of an `ObjectStoreBasedLock` and its `LeaderElectionConfig` know, as a view of a storage and of the options.
 import { bucketOf } from './bucket.js';
 import { leaderElection } from './engine.js';
-import { EdgelectError, optionsOf, signalOf, textOf, wrongOption } from './errors.js';
+import { EdgelectError, callOptions, isLost, optionsOf, signalOf, textOf, wrongOption } from './errors.js';
+import { bytesOf, validEtag } from './host.js';
 import { Objects } from './objects.js';
 import { checkNoBinding } from './r2.js';
 
@@ -21,11 +22,10 @@ export const objectStoreLock = (options) => {
   }
   if (storage instanceof Objects) storage.check(key);
   const place = `the object ${JSON.stringify(key)}`;
-  const put = async (record, etag, options) => {
+  const put = async (record, etag, signal) => {
     const body = new TextEncoder().encode(recordText(record));
-    const signal = signalOf(options) ?? new AbortController().signal;
     const written = await storage.putIfMatch(key, body, etag, { signal });
-    if (written) return { etag: written.etag ?? null };
+    if (written) return { etag: validEtag(written) ?? null };
     const what = etag === null ? 'exists already' : 'is not what it was any more';
     throw new EdgelectError(`${place} ${what}: somebody else wrote it, or an earlier attempt of this write did; read it`, {
       code: 'EDGELECT_CONFLICT',
@@ -33,19 +33,25 @@ export const objectStoreLock = (options) => {
   };
   return Object.freeze({
     async get(options) {
-      const signal = signalOf(options) ?? new AbortController().signal;
-      const found = await storage.get(key, { signal });
+      const found = await storage.get(key, { signal: waits(options, 'get') });
       if (found === null || found === undefined) return null;
-      return { record: readRecord(found.body, place), etag: found.etag };
+      return readFound(found, place);
     },
-    create: (record, options) => put(record, null, options),
+    create: async (record, options) => put(record, null, waits(options, 'create')),
     async update(oldEtag, record, options) {
       if (typeof oldEtag !== 'string' || oldEtag === '') throw wrongOption('oldEtag', oldEtag, 'must be the etag that get gave');
-      return put(record, oldEtag, options);
+      return put(record, oldEtag, waits(options, 'update'));
     },
     identity: () => identity,
     describe: () => `${key} (${identity})`,
   });
+};
+
+/** The signal of a call, which has not fired yet. */
+const waits = (options, call) => {
+  const signal = signalOf(callOptions(options, ['signal'], call)) ?? new AbortController().signal;
+  signal.throwIfAborted();
+  return signal;
 };
 
 /** What reads and writes the object: the storage itself, or a view of its bucket. */
@@ -61,24 +67,40 @@ const objectsOf = (storage) => {
   return new Objects(bucket);
 };
 
+const RECORD_RULE = 'must be an object with holderIdentity, leaseDuration, acquireTime, renewTime and leaderTransitions, and nothing in it '
+  + 'that JSON would lose: no NaN, no function';
+
 const recordText = (record) => {
-  if (typeof record !== 'object' || record === null || Array.isArray(record)) {
-    throw wrongOption('record', record, 'must be an object with holderIdentity, leaseDuration, acquireTime, renewTime and leaderTransitions');
+  let json;
+  if (typeof record === 'object' && record !== null && !Array.isArray(record)) {
+    try {
+      json = JSON.stringify(record, (_name, value) => {
+        if (isLost(value)) throw value;
+        return value;
+      });
+    } catch {
+      // A value that JSON loses, or a circle.
+    }
   }
-  return JSON.stringify(record);
+  if (typeof json !== 'string') throw wrongOption('record', record, RECORD_RULE);
+  return json;
 };
 
-const readRecord = (body, place) => {
+const readFound = (found, place) => {
   const unfit = (why, cause) => new EdgelectError(`${place} ${why}; nothing was changed`, { code: 'EDGELECT_STORE', cause });
-  if (body.length > MAX_RECORD_BYTES) throw unfit('is larger than 64 KiB');
+  const etag = validEtag(found);
+  if (!etag) throw unfit('has no etag, a text of at most 1024 characters');
+  const bytes = typeof found.body === 'string' ? new TextEncoder().encode(found.body) : bytesOf(found.body);
+  if (!bytes) throw unfit('has no body, a text or a Uint8Array');
+  if (bytes.length > MAX_RECORD_BYTES) throw unfit('is larger than 64 KiB');
   let record;
   try {
-    record = JSON.parse(typeof body === 'string' ? body : new TextDecoder('utf-8', { fatal: true }).decode(body));
+    record = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch (cause) {
     throw unfit(`is not JSON (${textOf(cause).slice(0, 100)})`, cause);
   }
   if (typeof record !== 'object' || record === null || Array.isArray(record)) throw unfit('is not a JSON object');
-  return record;
+  return { record, etag };
 };
 
 /** The options of `new Elector` that mean the same. */

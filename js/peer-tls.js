@@ -1,5 +1,6 @@
 // Questions to peers whose certificates others do not trust: what each runtime has for that.
 import { EdgelectError, checkNames, optionsOf, wrongOption } from './errors.js';
+import { hasSingleClock } from './host.js';
 
 const NAMES = ['ca', 'cert', 'key'];
 /** Statuses whose answers have no body. */
@@ -24,9 +25,10 @@ export const fetchWith = (options) => {
     return (url, init) => fetch(url, { ...init, client });
   }
   if (Bun) return (url, init) => fetch(url, { ...init, tls: { ca, cert, key } });
-  const https = process?.getBuiltinModule?.('node:https');
+  // Workers have an agent too, which takes the certificates and ignores them.
+  const https = hasSingleClock() ? undefined : process?.getBuiltinModule?.('node:https');
   if (https) return viaHttps(https, new https.Agent({ ca, cert, key, keepAlive: true }));
-  throw wrongOption('peerTls', '(not shown)', 'this runtime has no certificates of its own: on Workers bind an mTLS certificate');
+  throw wrongOption('peerTls', '(not shown)', 'this runtime, as Workers do, trusts public authorities only: leave it out, and give the peers certificates of one');
 };
 
 const wrongPem = (name) =>

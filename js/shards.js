@@ -4,11 +4,11 @@ import { Electors } from './electors.js';
 import { newShards, shardPaths } from './engine.js';
 import { EdgelectError, callOptions, optionsOf, signalOf, toJson, wrongOption } from './errors.js';
 import { isLocker, unfencedError } from './locker.js';
-import { CALLBACKS, HAS_PAGE, SHARED } from './shared.js';
+import { FIXED, HAS_PAGE, INSIDE, SHARED, calledBack } from './shared.js';
 
 const OWN = ['prefix', 'shards', 'onAcquire', 'onLose'];
 /** The timings decide how the shards are watched; the rest of an elector's options belongs to it. */
-const ELECTOR_ONLY = ['storage', 'unref', 'releaseOnStop', 'probe', 'warn', 'log', 'logLevel', 'peerTls', 'page', 'heartbeat', 'maxConnections', 'maxRequestsPerSecond', ...CALLBACKS];
+const ELECTOR_ONLY = ['peerTls', 'heartbeat', 'maxConnections', 'maxRequestsPerSecond', ...FIXED];
 
 export class Shards {
   #options;
@@ -19,6 +19,8 @@ export class Shards {
   #work = null;
   /** While it runs. */
   #session = null;
+  /** The last one that ran, and while it ends, its end. */
+  #last = null;
   #ending = null;
   /** How often `stop` was called: a start that waits gives way to a later stop. */
   #stops = 0;
@@ -67,9 +69,10 @@ export class Shards {
 
   async stop() {
     this.#stops += 1;
-    const session = this.#session;
-    if (session) await this.#end(session, session.finish);
-    await this.#ending;
+    const session = this.#session ?? this.#last;
+    const inside = session?.electors.some((elector) => elector[INSIDE]);
+    const ended = this.#session ? this.#end(session, session.finish) : this.#ending;
+    if (!inside) await ended;
   }
 
   /** Runs the work for each shard that this member leads, until the signal fires or it is stopped. */
@@ -128,20 +131,20 @@ export class Shards {
       const shared = { competes: false };
       session.shared.push(shared);
       const seat = shard === this.#paths.length - 1;
-      const own = seat ? { onNewLeader: undefined, onStatus: undefined } : this.#callbacksOf(shard);
+      const own = seat ? { onNewLeader: undefined, onStatus: undefined } : this.#callbacksOf(shard, () => session.electors[shard]);
       session.electors.push(all.add({ ...own, lockfilePath, [SHARED]: shared }));
     }
     return session;
   }
 
-  #callbacksOf(shard) {
+  #callbacksOf(shard, elector) {
     const work = this.#work;
     return {
       onAcquireLeadership: async (term) => {
         await this.#onAcquire?.(shard, term);
         // It may have ended while that took its time.
         if (!work || term.signal.aborted) return;
-        await work(shard, term);
+        await calledBack(elector(), () => work(shard, term));
         term.resign();
       },
       onLoseLeadership: ({ reason }) => this.#onLose?.(shard, reason),
@@ -192,9 +195,11 @@ export class Shards {
 
   async #end(session, settle) {
     if (this.#session !== session) return;
-    this.#session = null;
+    [this.#session, this.#last] = [null, session];
     session.forget();
-    this.#ending = session.all.stop().finally(() => {
+    const { all } = session;
+    // Again, because the first one waits for nobody where it is called from within the work.
+    this.#ending = all.stop().then(() => all.stop()).finally(() => {
       this.#ending = null;
       settle();
     });

@@ -11,8 +11,26 @@ export const HAS_PAGE = Symbol('page');
 /** Under this an elector gives what its metrics are made of. */
 export const SAMPLES = Symbol('samples');
 
+/** Under this an elector says whether a callback or the work runs its first, synchronous part: who stops it there is waited for,
+ * and must not wait for themselves. */
+export const INSIDE = Symbol('inside');
+
+/** Calls a callback or the work of an elector. */
+export const calledBack = (elector, call) => {
+  const before = elector[INSIDE];
+  elector[INSIDE] = true;
+  try {
+    return call();
+  } finally {
+    elector[INSIDE] = before;
+  }
+};
+
 /** The options of an elector that are called. */
 export const CALLBACKS = ['onAcquireLeadership', 'onLoseLeadership', 'onNewLeader', 'onSuspect', 'onRecover', 'onError', 'onStatus'];
+
+/** The options that an elector keeps to its end, and that are no settings of its election. */
+export const FIXED = ['storage', 'unref', 'releaseOnStop', 'probe', 'warn', 'log', 'logLevel', 'page', ...CALLBACKS];
 
 /** From how many entries on those that were taken back are cleared away. */
 const FEW = 64;

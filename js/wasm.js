@@ -31,7 +31,11 @@ export class Wasm {
     if (this.#inside) throw trapError(new Error('called from inside the wasm'));
     if (this.broken) {
       this.#endAllLater();
-      this.#glue.__wbg_reset_state();
+      try {
+        this.#glue.__wbg_reset_state();
+      } catch (cause) {
+        throw trapError(cause);
+      }
       this.instance += 1;
       this.broken = false;
     }

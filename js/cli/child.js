@@ -132,7 +132,9 @@ export class Child {
   look() {
     if (this.#isOver) return;
     const { graceMs, killMs } = this.#times;
-    const [leftMs, atMs] = [this.#leftMs(), nowMs()];
+    // Before the authority is read, so that the fence is not taken for later than it is.
+    const atMs = nowMs();
+    const leftMs = this.#leftMs();
     if (leftMs <= killMs || atMs >= this.#killAtMs) {
       this.#lost ||= leftMs <= killMs;
       this.#send('SIGKILL');

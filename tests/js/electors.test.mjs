@@ -167,3 +167,49 @@ test('an option that nobody knows, and groups that the limits cannot hold, are r
   const slower = electors.add.bind(electors, { lockfilePath: 'b', frequentInterval: 9_000, leaderTimeout: 60_000 });
   assert.throws(slower, { field: 'maxRequestsPerSecond' }, 'the rate is used up');
 });
+
+test('a stop from within a callback of any group waits for nobody, and every lease is released', async () => {
+  const names = namesOf(3);
+  const { storage, seen } = await storageOf(names);
+  let [leading, took] = [0];
+  const onAcquireLeadership = async (term) => {
+    leading += 1;
+    if (leading < names.length) return;
+    const beganMs = performance.now();
+    await electors.stop();
+    took = [performance.now() - beganMs, term.signal.aborted];
+  };
+  const electors = electorsOf({ storage, onAcquireLeadership });
+  for (const name of names) electors.add(name).start().catch(() => {});
+  await runtime.pass(10_000);
+  const released = seen.writes.filter((write) => write.released).map(({ key }) => key);
+  assert.deepEqual([took, released.sort()], [[0, true], names]);
+});
+
+test('the signal of a stop ends the waiting for those whose turn has not come, and each lease is released in its turn', async () => {
+  const names = namesOf(4);
+  const { storage, seen } = await storageOf(names);
+  const electors = electorsOf({ storage, maxRequestsPerSecond: 1 });
+  leadAll(electors, names);
+  await runtime.pass(30_000);
+  const ending = new AbortController();
+  const stopped = electors.stop({ signal: ending.signal }).catch(({ message }) => [message, performance.now()]);
+  await runtime.pass(100);
+  const abortedMs = performance.now();
+  ending.abort(new Error('enough'));
+  await runtime.pass(60_000);
+  assert.deepEqual(await stopped, ['enough', abortedMs]);
+  assert.equal(seen.writes.filter(({ released }) => released).length, 4);
+});
+
+test('a stop with a wrong option stops all groups, and then says so', async () => {
+  const names = namesOf(3);
+  const { storage, seen } = await storageOf(names);
+  const electors = electorsOf({ storage });
+  leadAll(electors, names);
+  await runtime.pass(30_000);
+  const stopped = assert.rejects(electors.stop({ signal: 7 }), { code: 'EDGELECT_CONFIG', field: 'signal' });
+  await runtime.pass(10_000);
+  await stopped;
+  assert.equal(seen.writes.filter(({ released }) => released).length, 3);
+});

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
 import vm from 'node:vm';
-import { celeriant, DynamoDBStorage, EdgelectError, Elector, EpochStorage, MemoryStorage, R2Storage, Route53Storage, S3Storage } from 'edgelect';
+import { celeriant, DynamoDBStorage, EdgelectError, Elector, Electors, EpochStorage, MemoryStorage, R2Storage, Route53Storage, S3Storage, Shards } from 'edgelect';
 import { leaderElectionOptions, objectStoreLock } from 'edgelect/object-store-lock';
-import { FAST, LONG, bent, leading, leads, member, newGroup, replaced, until, within } from './group.mjs';
+import { FAST, LONG, bent, isReleased, leading, leads, member, newGroup, replaced, until, within } from './group.mjs';
 
 const credentials = { accessKeyId: 'the-id', secretAccessKey: 'SECRET-SHOWN' };
 const secret = credentials.secretAccessKey;
@@ -190,7 +190,7 @@ test('what is refused, or is no format or signal, costs nobody else a term', asy
   for (const format of [undefined, null, 'native', 'kubernetes']) assert.ok(new Elector({ storage: Object.assign(new MemoryStorage(), { format }), lockfilePath: 'a' }));
   for (const signal of [{ aborted: false, addEventListener() {} }, 7, 'abort', { aborted: true }]) {
     const work = () => assert.fail('the work began');
-    for (const call of ['start', 'waitForLeadership', 'resign', 'stop', 'init']) await refused(() => elector[call]({ signal }), 'signal', `${call} ${inspect(signal)}`);
+    for (const call of ['start', 'waitForLeadership', 'init']) await refused(() => elector[call]({ signal }), 'signal', `${call} ${inspect(signal)}`);
     await refused(() => elector.lead(work, { signal }), 'signal', `lead ${inspect(signal)}`);
   }
   await within(elector.stop());
@@ -215,20 +215,22 @@ test('an option that a call does not have is refused, before anything begins, an
   await within(elector.stop({ singal: true }));
 });
 
-test('whatever park is, the elector stops; a stop whose options throw has not begun', async () => {
-  const bystander = await leading(LONG);
+test('whatever it is given, a stop stops and a resignation resigns, and both say in the end what was wrong', async () => {
   const untouched = () => assert.fail('a value is not asked what it is worth');
-  for (const park of [Symbol('park'), 1n, { valueOf: untouched, toString: untouched }]) {
-    const { elector } = await leading(LONG);
-    await within(elector.stop({ park }));
-    assert.equal(elector.status().role, 'stopped');
-    leadsOn(bystander);
+  const wrong = {
+    park: ['yes', Symbol('park'), 1n, { valueOf: untouched, toString: untouched }],
+    release: [1, 'no'],
+    signal: [{}, 7, { aborted: false, addEventListener() {} }],
+  };
+  for (const [call, field, value] of Object.entries(wrong).flatMap(([name, values]) => values.map((value) => ['stop', name, value])).concat([['resign', 'signal', 7]])) {
+    const { elector, losses, storage } = await leading(LONG);
+    await assert.rejects(within(elector[call]({ [field]: value })), { code: 'EDGELECT_CONFIG', field }, inspect(value));
+    assert.deepEqual([losses.length, elector.isLeader(), isReleased(storage)], [1, false, true], `${call}: ${inspect(value)}`);
+    await within(elector.stop());
   }
-  await assert.rejects(bystander.elector.stop({ get park() { throw new Error('of the caller'); } }), /of the caller/);
-  leadsOn(bystander);
-  await within(bystander.elector.start());
-  assert.equal(await leads(bystander.elector), bystander.term);
-  await bystander.elector.stop();
+  const { elector } = await leading(LONG);
+  await assert.rejects(elector.stop({ get park() { throw new Error('of the caller'); } }), /of the caller/);
+  assert.equal(elector.status().role, 'stopped');
 });
 
 test('a storage of one\'s own may answer as it likes: bounded, and never a leader by accident', async () => {
@@ -301,6 +303,15 @@ test('settings are those of the moment they were given, whatever becomes of the 
   for (const name of ['lockfilePath', 'serverId']) assert.throws(() => elector.updateConfig({ [name]: 'other' }), { field: name }, 'once it has stopped');
   elector.updateConfig({ ...elector.config, maxLease: 4000 });
   assert.equal(elector.config.maxLease, 4000);
+});
+
+test('what an elector cannot change, and what holds no options, is refused by name', () => {
+  const elector = overMemory();
+  for (const [name, value] of Object.entries({ storage: new MemoryStorage(), onError: nothing, page: true, log: nothing })) {
+    assert.throws(() => elector.updateConfig({ [name]: value }), { field: name, message: /: can't change: make a new elector$/ });
+  }
+  for (const given of [5, 'text', [], nothing]) assert.throws(() => elector.updateConfig(given), { field: 'options', message: /updateConfig takes an object/ });
+  for (const given of [5, [], nothing]) assert.throws(() => elector.enablePeerMode(given), { field: 'options', message: /enablePeerMode takes a certificate/ });
 });
 
 test('a setting that starts the elector when it is looked at starts it once', async () => {
@@ -386,5 +397,14 @@ test('a body is read no further once its request is given up, also by a reader w
   assert.ok(found.cancels > 0);
   for (const cancel of [null, nothing, () => { throw new Error('of the reader'); }]) {
     await withBody((_elector, own) => until(() => own.reads > 1), { cancel });
+  }
+});
+
+test('a request whose url is a path of two slashes, or none at all, is answered 404, as that of Node\'s server may be', async () => {
+  const storage = new MemoryStorage();
+  for (const asked of [overMemory({ page: true }), new Electors({ storage, page: true }), new Shards({ storage, prefix: 'a', shards: 1, page: true })]) {
+    const statusOf = async (url) => (await asked.handleRequest({ url, method: 'GET' })).status;
+    for (const url of ['//', 'http://', '//x/metrics', undefined]) assert.equal(await statusOf(url), 404, `${asked.constructor.name}: ${url}`);
+    assert.equal(await statusOf('/metrics'), 200);
   }
 });

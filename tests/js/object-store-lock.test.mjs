@@ -5,6 +5,7 @@ import { Elector, MemoryStorage, S3Storage } from 'edgelect';
 import { leaderElectionOptions, objectStoreLock } from 'edgelect/object-store-lock';
 import { bucketOptions, freshKey, getObject, putObject, until } from './bucket.mjs';
 import { kept } from './ending.mjs';
+import { run } from './example.mjs';
 import { KEY, fired, isReleased, leading, leads, member, newGroup, pause, within } from './group.mjs';
 import { startLiar } from './liar.mjs';
 
@@ -205,4 +206,36 @@ test('a stop without a release from within a callback ends the term that has jus
   const again = member(storage, { serverId: 'b' });
   await again.start();
   assert.ok((await within(again.waitForLeadership(), 10_000)).token > 0);
+});
+
+for (const [how, loads] of Object.entries({
+  import: "import { leaderElectionOptions } from 'edgelect/object-store-lock';",
+  require: "import { createRequire } from 'node:module'; const { leaderElectionOptions } = createRequire(import.meta.url)('edgelect/object-store-lock');",
+})) {
+  test(`a module of settings needs this entry alone, by ${how}`, () => {
+    const { stdout, stderr } = run(['--input-type=module', '-e', `${loads} console.log(leaderElectionOptions().leaderTimeout);`]);
+    assert.deepEqual([stdout, stderr], ['15000\n', '']);
+  });
+}
+
+test('what a storage of one\'s own answers, a record that JSON would change, and a signal that is no option are refused', async () => {
+  const large = new TextEncoder().encode(`{"a":"${'x'.repeat(70_000)}"}`);
+  for (const [found, why] of [
+    [{ etag: '"1"' }, /no body/], [{ etag: '"1"', body: 5 }, /no body/], [{ etag: '"1"', body: large.buffer }, /no body/], [{ etag: '"1"', body: large }, /64 KiB/],
+    [{ etag: '"1"', body: `{"a":"${'ü'.repeat(40_000)}"}` }, /64 KiB/], [{ body: '{}' }, /no etag/],
+  ]) await assert.rejects(over({ get: () => found, putIfMatch: () => null }, KEY).get(), { code: 'EDGELECT_STORE', message: why });
+  const storage = new MemoryStorage();
+  const lock = over(storage, KEY);
+  const circle = {};
+  circle.circle = circle;
+  for (const more of [{ a: NaN }, { a: () => 1 }, { a: [1n] }, { a: Symbol('a') }, { a: circle }]) {
+    await assert.rejects(lock.create(record('a', more)), { code: 'EDGELECT_CONFIG', field: 'record' });
+  }
+  const signal = AbortSignal.abort(new Error('enough'));
+  for (const call of [(given) => lock.get(given), (given) => lock.create(record('a'), given), (given) => lock.update('"1"', record('a'), given)]) {
+    await assert.rejects(call(signal), { code: 'EDGELECT_CONFIG', field: 'options' });
+    await assert.rejects(call({ singal: signal }), { code: 'EDGELECT_CONFIG', field: 'singal' });
+    await assert.rejects(call({ signal }), /enough/);
+  }
+  assert.equal(storage.get(KEY), null);
 });

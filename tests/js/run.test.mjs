@@ -5,6 +5,8 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
+import { buildSync } from 'esbuild';
+import { nowMs } from '../../js/cli/group.js';
 import { inRoot } from '../../js/tools/paths.mjs';
 import { LEASE_MS, folder, newGroup, store } from './commanded.mjs';
 import { PROGRAM, begin, edgelect, forEachRow, npmOnly } from './command.mjs';
@@ -283,4 +285,22 @@ test('a reader of its messages that goes away ends nothing', async () => {
   const script = `{ ${PROGRAM.join(' ')} run --json -- sh -c 'sleep 1; echo done > "$FILE"'; } 2>&1 | true`;
   await promisify(execFile)('/bin/sh', ['-c', script], { env: { PATH: process.env.PATH, ...variables() } });
   await until(() => read() === 'done\n');
+});
+
+test('the guard hears of no fence later than the true one, however long this process is held while it looks', npmOnly, async () => {
+  const outfile = path.join(folder, 'child.mjs');
+  const banner = { js: "import { createRequire } from 'node:module';\nconst require = createRequire(import.meta.url);" };
+  buildSync({ entryPoints: [inRoot('js/cli/child.js')], bundle: true, platform: 'node', format: 'esm', banner, outfile });
+  const { Child } = await import(outfile);
+  const fenceMs = nowMs() + 60_000;
+  const leftMs = () => {
+    const left = fenceMs - nowMs();
+    for (const endMs = nowMs() + 50; nowMs() < endMs;);
+    return left;
+  };
+  const told = [];
+  const guard = { mark: 'none', tell: ({ untilMs = 0 }) => told.push(untilMs) };
+  const child = new Child({ command: ['true'], times: { graceMs: 100, killMs: 0 }, killAfterMs: 1_000, leftMs, guard });
+  await child.end();
+  assert.ok(told.length >= 2 && Math.max(...told) <= fenceMs, `${Math.max(...told) - fenceMs} ms late`);
 });

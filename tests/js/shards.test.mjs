@@ -199,3 +199,27 @@ test('an option that breaks a rule is refused by its name', () => {
   const locker = { tryAcquire: () => true, renew: () => true, release: () => {} };
   assert.throws(() => new Shards({ storage: locker, prefix: 'a', shards: 8 }), { code, field: 'storage' });
 });
+
+test('a stop from within onAcquire, the work or onLose fires the signal at once and waits for nobody', async () => {
+  const storage = await groupOf(2);
+  for (const within of ['onAcquire', 'the work']) {
+    let [leading, stops] = [0, 0];
+    const stopping = async (term) => {
+      const beganMs = performance.now();
+      await shards.stop();
+      assert.deepEqual([performance.now(), term?.signal.aborted ?? true], [beganMs, true], within);
+      stops += 1;
+    };
+    const called = async (where, term) => {
+      leading += where === within ? 1 : 0;
+      if (where === within && leading === 2) await stopping(term);
+    };
+    const { shards } = memberOf(storage, 'a', { shards: 2, onAcquire: (_shard, term) => called('onAcquire', term), onLose: () => stopping() });
+    await passing(shards.lead(async (_shard, term) => {
+      await called('the work', term);
+      if (!term.signal.aborted) await new Promise((resolve) => term.signal.addEventListener('abort', resolve, { once: true }));
+    }));
+    assert.equal(stops, 3, within);
+    for (const key of ['jobs/0', 'jobs/1']) assert.match(new TextDecoder().decode(storage.get(key).body), /0001-01-01/, `${within}: ${key}`);
+  }
+});

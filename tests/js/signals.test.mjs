@@ -118,6 +118,14 @@ process.on('exit', () => say('ends', { released: names.filter((name) => isReleas
 await electors.stop();
 `;
 
+const THREAD = `
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+const text = "import('edgelect').then(({ Elector, MemoryStorage }) => new Elector({ storage: new MemoryStorage(), lockfilePath: 'a' }).stopOnSignals())";
+const [{ code, field }] = await once(new Worker(text, { eval: true }), 'error');
+say('ends', { refused: [code, field] });
+`;
+
 const begun = (program) => start(['--input-type=module', '-e', PROGRAM + program]);
 
 /** Each with its program, the signal that it is sent once it works, and what it says in the end. */
@@ -132,6 +140,7 @@ const ENDS_WELL = {
   'a signal ends the job of a slot, and the lease is released': [SLOT, 'SIGTERM', { outcome: 'lost', released: true }],
   'a signal before anything was begun is remembered': [EARLY, undefined, { led: null, refused: ['EDGELECT_STOPPED', 'EDGELECT_STOPPED'] }],
   'a member that waits for its turn ends at a signal': [FOLLOWS, 'SIGTERM', { led: null }],
+  'a thread, which no signal reaches, cannot wait for one': [THREAD, undefined, { refused: ['EDGELECT_CONFIG', 'signals'] }],
   'groups that keep no process alive are released one after another': [GROUPS, undefined, { released: ['x', 'y', 'z'] }],
 };
 

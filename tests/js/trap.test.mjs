@@ -122,3 +122,12 @@ test('a clock that throws a text is a trap, whatever the text says', async () =>
     if (text === '7') await leadsAgain(elector);
   }
 });
+
+test('an instance that cannot be made anew is told as a trap', async () => {
+  const { Wasm } = await import('../../js/wasm.js');
+  const broken = () => {
+    throw new RangeError('no memory');
+  };
+  const wasm = new Wasm({ __wbg_reset_state: broken });
+  for (const call of ['first', 'next']) assert.throws(() => wasm.call(broken), { code: 'EDGELECT_TRAP' }, call);
+});

@@ -69,6 +69,11 @@ export const use = async (): Promise<string> => {
   new Elector({ storage: new MemoryStorage(), lockfilePath: 'a' });
   new Elector();
   const config: Config = elector.config;
+  void ([config.sustain, config.heartbeat] satisfies (number | null)[]);
+  // @ts-expect-error: null where nothing was said
+  void (config.insecurePeers satisfies boolean);
+  // @ts-expect-error: a secret is not shown
+  void config.peerSecret;
   const status: Status = elector.status();
   const credentials: Credentials = await provider();
   elector.updateConfig({ leaderTimeout: config.leaderTimeout * 2 });

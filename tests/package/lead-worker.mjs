@@ -1,8 +1,9 @@
+import { settings } from './settings.mjs';
 import { Elector, MemoryStorage } from 'edgelect';
 
 export default {
   async fetch() {
-    const elector = new Elector({ storage: new MemoryStorage(), lockfilePath: 'a', leaderTimeout: 1000, frequentInterval: 250 });
+    const elector = new Elector({ storage: new MemoryStorage(), ...settings });
     await elector.init();
     return Response.json({ led: await elector.lead((term) => term.token) });
   },

@@ -91,3 +91,19 @@ for (const flags of [[], ['no_global_navigator']]) {
     assert.deepEqual(await started(text, { compatibilityFlags: flags }).ask(), { singleClock: true, named: flags.length === 0 });
   });
 }
+
+for (const [field, call] of Object.entries({
+  peerTls: "new Elector({ ...group, peerTls: { ca: '-----BEGIN CERTIFICATE-----' } })",
+  signals: 'new Elector(group).stopOnSignals()',
+})) {
+  test(`what Workers accept and ignore is refused there, in a process that looks like Node's: ${field}`, async () => {
+    const told = 'Response.json({ node: typeof process.getBuiltinModule, field: fieldOf() })';
+    const text = [
+      "import { Elector, MemoryStorage } from '../../js/entry/workerd.js';",
+      "const group = { storage: new MemoryStorage(), lockfilePath: 'a' };",
+      `const fieldOf = () => { try { ${call}; } catch ({ field }) { return field; } };`,
+      `export default { fetch: () => ${told} };`,
+    ].join('\n');
+    assert.deepEqual(await started(text).ask(), { node: 'function', field });
+  });
+}
