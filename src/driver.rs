@@ -294,6 +294,13 @@ impl Handle {
     }
 }
 
+/// Tells an election what its store can do.
+fn know(election: &mut Election, store: &impl Store) {
+    election.condition_covers_version(store.condition_covers_version());
+    election.stale_writes_fail(store.stale_writes_fail());
+    election.writes_apart_ms(store.writes_apart_ms());
+}
+
 /// Drives an election until it has finished. `tell_app` hears each event once, in order, and must not block;
 /// after [`Event::Lost`] the application says [`Input::WorkEnded`] with its term when its work has stopped: until then
 /// nothing is claimed.
@@ -309,12 +316,7 @@ pub async fn run<S: Store, H: Host>(
     if handle.inner.driven.replace(true) && !handle.with(Election::has_finished) {
         return tell_app(Event::Failed(Fault::new(FaultKind::Misconfigured, DRIVEN_BEFORE)));
     }
-    {
-        let mut election = handle.inner.election.borrow_mut();
-        election.condition_covers_version(store.condition_covers_version());
-        election.stale_writes_fail(store.stale_writes_fail());
-        election.writes_apart_ms(store.writes_apart_ms());
-    }
+    know(&mut handle.inner.election.borrow_mut(), store);
     let mut tell_app = |event| tell_app(handle.noted(event));
     let mut trouble = Trouble::default();
     let heart = Heart::default();

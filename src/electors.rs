@@ -304,17 +304,20 @@ impl<H: Host + Clone + 'static> Electors<H> {
         format!(r#"{{"groups":[{}]}}"#, told.join(","))
     }
 
+    /// The group of this name, or the only one where none is named.
+    fn asked(&self, group: &str) -> Option<Handle> {
+        let groups = self.shared.groups.borrow();
+        match (group, groups.len()) {
+            ("", 1) => groups.values().next().cloned(),
+            (group, _) => groups.get(group).cloned(),
+        }
+    }
+
     /// Answers a question of a peer to `GET /health/leadership`, the query of its URL, whose `group` says of which group; 404 for
     /// one that is not here. It may wait as [`Handle::answer_peer`] does.
     pub async fn answer_peer(&self, query: &str) -> HealthAnswer {
         let (question, _) = Question::read(query, &Secrets::default());
-        let groups = self.shared.groups.borrow();
-        let handle = match (question.group.as_str(), groups.len()) {
-            ("", 1) => groups.values().next().cloned(),
-            (group, _) => groups.get(group).cloned(),
-        };
-        drop(groups);
-        match handle {
+        match self.asked(&question.group) {
             Some(handle) => handle.answer_peer(&self.shared.host, query).await,
             None if question.group.is_empty() => HealthAnswer::of(400, WHICH_GROUP.to_owned()),
             None => HealthAnswer::not_leading(None),

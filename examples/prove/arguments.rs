@@ -100,29 +100,7 @@ fn command() -> Command {
         .arg(number("schedules", "How many against the modelled store [default: 1000000]"))
         .arg(number("store-schedules", "How many with the real S3 store code [default: a tenth]"))
         .arg(number("first", "The first seed [default: 0]"))
-        .arg(
-            Arg::new("seed")
-                .long("seed")
-                .value_name("SEED")
-                .value_parser(value_parser!(Seed))
-                .conflicts_with_all(["schedules", "store-schedules", "first", "fresh"])
-                .help("Tells the history of one schedule, such as core:7 or store:7"),
-        )
-        .arg(
-            Arg::new("shrink")
-                .long("shrink")
-                .action(ArgAction::SetTrue)
-                .requires("seed")
-                .help("Leaves out what that schedule can break its rule without"),
-        )
-        .arg(
-            Arg::new("planted")
-                .long("planted")
-                .value_name("BUG")
-                .value_parser(|name: &str| Bug::named(name).ok_or("no bug has this name"))
-                .requires("seed")
-                .help("Plants this bug first"),
-        )
+        .args(of_one_schedule())
         .arg(
             Arg::new("fresh")
                 .long("fresh")
@@ -137,4 +115,26 @@ fn command() -> Command {
                 .default_value("target/prove.json")
                 .help("Where the state of an interrupted run is kept"),
         )
+}
+
+fn of_one_schedule() -> [Arg; 3] {
+    [
+        Arg::new("seed")
+                .long("seed")
+                .value_name("SEED")
+                .value_parser(value_parser!(Seed))
+                .conflicts_with_all(["schedules", "store-schedules", "first", "fresh"])
+                .help("Tells the history of one schedule, such as core:7 or store:7"),,
+        Arg::new("shrink")
+                .long("shrink")
+                .action(ArgAction::SetTrue)
+                .requires("seed")
+                .help("Leaves out what that schedule can break its rule without"),,
+        Arg::new("planted")
+                .long("planted")
+                .value_name("BUG")
+                .value_parser(|name: &str| Bug::named(name).ok_or("no bug has this name"))
+                .requires("seed")
+                .help("Plants this bug first"),,
+    ]
 }
