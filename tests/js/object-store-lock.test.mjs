@@ -187,22 +187,3 @@ test('a stop that is told to leave the lease waits for the work, and one that is
   assert.equal(parking.storage.get(KEY).etag, etag, 'what is to write nothing does not park either');
   await assert.rejects(releasing.elector.stop({ release: 'no' }), { code: 'EDGELECT_CONFIG', field: 'release' });
 });
-
-test('a stop without a release from within a callback ends the term that has just begun, once', async () => {
-  const storage = await newGroup();
-  const losses = [];
-  const elector = member(storage, {
-    releaseOnStop: false,
-    onAcquireLeadership: (term) => {
-      void elector.stop();
-      assert.ok(term.signal.aborted && term.remaining() === 0 && !elector.isLeader());
-    },
-    onLoseLeadership: ({ reason }) => losses.push(reason),
-  });
-  await elector.start();
-  await assert.rejects(within(elector.waitForLeadership()), { code: 'EDGELECT_STOPPED' });
-  assert.deepEqual([losses, elector.status().role, elector.status().error], [['stopped'], 'stopped', null]);
-  const again = member(storage, { serverId: 'b' });
-  await again.start();
-  assert.ok((await within(again.waitForLeadership(), 10_000)).token > 0);
-});
