@@ -130,19 +130,6 @@ test('c49 a callback that calls the elector does not wait for itself', async () 
   assert.ok(isReleased(storage));
 });
 
-test('a second stop does not release the lease under the work that the first one waits for', async () => {
-  let cleaned = false;
-  const { elector, storage } = await leading({
-    onLoseLeadership: async () => {
-      await pause(200);
-      assert.equal(isReleased(storage), false);
-      cleaned = true;
-    },
-  });
-  await Promise.all([elector.stop(), pause(20).then(() => elector.stop()), pause(40).then(() => elector.resign())]);
-  assert.ok(cleaned && isReleased(storage));
-});
-
 test('the last word counts: a start during a stop runs, a stop after both ends it, and a lead ends what it began', async () => {
   const { elector } = await leading();
   const stopping = elector.stop();

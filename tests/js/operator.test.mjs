@@ -8,19 +8,6 @@ import { FAST, fired, leading, leads, member, newGroup, recordIn, slotRecord, pu
 
 const WORDS = { by: 'ada', why: 'a migration' };
 
-test('whoever is not started can ask the leader to step down, and another member leads', async () => {
-  const { elector, storage, losses, term } = await leading();
-  const other = member(storage, { serverId: 'b' });
-  await other.start();
-  const operator = new Elector({ storage, ...FAST });
-  assert.deepEqual(await operator.stepDown(WORDS), { written: true, leaderId: 'a', term: term.token });
-  const next = await leads(other);
-  assert.ok(next.token > term.token);
-  assert.deepEqual(losses, [{ term: term.token, reason: 'stepDown' }]);
-  assert.equal(recordIn(storage).history.at(-1).how, 'steppedDown');
-  await Promise.all([elector.stop(), other.stop()]);
-});
-
 test('a paused group shows who paused it, and leads again once it is resumed', async () => {
   const { elector, losses } = await leading();
   await elector.pause(WORDS);
