@@ -92,12 +92,4 @@ describe('groups', { concurrency: 3 }, () => {
     assert.equal(await (await worker.bucket()).head('reports.json'), null, 'it is in no other store than its own');
   });
 
-  test('questions cost one read for each group, and the groups of a Worker do not push one another out', async () => {
-    const names = Array.from({ length: 16 }, (_, index) => `g${index}`);
-    const worker = await isolate({ EDGELECT_GROUPS: names.join(), EDGELECT_SUBREQUESTS: 1000 }, { ...R2, entry: 'tests/worker/bent-worker.js' });
-    const all = () => Promise.all(names.map((name) => asked(worker, `${name}.json`)));
-    assert.deepEqual((await all()).map(({ status }) => status), Array(16).fill(404));
-    await all();
-    assert.deepEqual(await (await worker.ask('/reads')).json(), Object.fromEntries(names.map((name) => [`${name}.json`, 1])));
-  });
 });

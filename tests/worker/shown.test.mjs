@@ -30,6 +30,9 @@ describe('what a Worker shows', { concurrency: 3 }, () => {
     assert.deepEqual(await off.statuses(TOKEN), [404, 404, 404]);
     const byToken = await worker({ EDGELECT_PAGE: 'token', EDGELECT_STATUS_TOKEN: TOKEN });
     assert.deepEqual([await byToken.statuses(), await byToken.statuses(`${TOKEN}x`), await byToken.statuses(TOKEN)], [[200, 401, 401], [200, 401, 401], [200, 200, 200]]);
+    for (const wrong of ['Bearer ', `Basic ${TOKEN}`, TOKEN]) assert.equal((await byToken.ask('/status.json', { headers: { authorization: wrong } })).status, 401, wrong);
+    const { lastSlot, ...status } = JSON.parse((await byToken.get('/status.json', TOKEN)).text);
+    assert.deepEqual([lastSlot, status.role, 'session' in status], [{ slot: SLOT, outcome: 'unknown', by: 'before' }, 'none', false]);
     const open = await worker({ EDGELECT_PAGE: 'public' });
     assert.deepEqual(await open.statuses(), [200, 200, 200]);
     const { type, policy, text } = await open.get('/');
