@@ -151,23 +151,6 @@ describe('jobs', { concurrency: 3 }, () => {
     assert.equal((await getLease(group.EDGELECT_LOCKFILE_PATH)).slotResult, undefined);
   });
 
-  test('two groups, one with a job behind a binding and one with a URL: each calls its own', async () => {
-    const bound = [];
-    const JOB__REPORTS = async (request) => new Response(null, { status: bound.push(await request.json()) && 204 });
-    const { asked, url } = await jobServer();
-    const [reports, mail] = [await slotGroup(), await slotGroup()];
-    const { EDGELECT_LOCKFILE_PATH: path, ...common } = reports;
-    const worker = await isolate({
-      ...common, EDGELECT_GROUPS: 'reports,mail', EDGELECT_JOB_URL__MAIL: url,
-      EDGELECT_LOCKFILE_PATH__REPORTS: path, EDGELECT_LOCKFILE_PATH__MAIL: mail.EDGELECT_LOCKFILE_PATH,
-    }, { serviceBindings: { JOB__REPORTS } });
-    for (const minute of [1, 1, 2]) assert.equal((await worker.tick(slot(minute))).outcome, 'ok');
-    const calls = [bound, asked.map(({ body }) => JSON.parse(body))];
-    assert.deepEqual(calls.map((own) => own.map(({ slot: at }) => (at - FIRST) / MINUTE)), [[1, 2], [1, 2]]);
-    assert.deepEqual(calls.map((own) => [...new Set(own.map(({ group }) => group))]), [[path], [mail.EDGELECT_LOCKFILE_PATH]]);
-    await until(() => worker.logged().includes(`previous="${slot(1).getTime()} ok by `));
-  });
-
   test('a trigger that names no time has a slot by the period alone', async () => {
     const { asked, url } = await jobServer();
     const group = await slotGroup({ EDGELECT_JOB_URL: url });
