@@ -1,7 +1,7 @@
 // What users of the object-store lock know: its five calls over a storage, its options and callbacks, and a stop without a tombstone.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Elector, MemoryStorage, S3Storage } from 'edgelect';
+import { Elector, EpochStorage, MemoryStorage, S3Storage } from 'edgelect';
 import { leaderElectionOptions, objectStoreLock } from 'edgelect/object-store-lock';
 import { bucketOptions, freshKey, getObject, putObject, until } from './bucket.mjs';
 import { kept } from './ending.mjs';
@@ -38,7 +38,7 @@ for (const [name, storage] of [
   });
 }
 
-test('an elector and the lock see one record', async () => {
+test('an elector and the lock see one record; over epochs members of the format find one too', async () => {
   const storage = kubernetes();
   const key = freshKey('lock');
   const elector = new Elector({ storage, lockfilePath: key, serverId: 'ours', leaderTimeout: 3_000, probe: false });
@@ -51,6 +51,9 @@ test('an elector and the lock see one record', async () => {
     assert.equal(held.holderIdentity, 'ours');
     await assert.rejects(lock.update(tombstone.etag, record('theirs')), { code: 'EDGELECT_CONFLICT' });
   });
+  const epochs = new Elector({ storage: new EpochStorage({ ...bucketOptions, format: 'kubernetes' }), lockfilePath: freshKey('epochs'), serverId: 'ours' });
+  await epochs.init();
+  assert.equal(JSON.parse((await getObject(`${epochs.config.lockfilePath}/lock_0000000001.json`)).text).holderIdentity, '');
 });
 
 test('an object that is no record, or too long for one, is named and left alone; what is no record or etag is not sent', async () => {
