@@ -2,46 +2,21 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
-import { createServer } from 'node:http';
-import { createServer as createSecureServer } from 'node:https';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { createServer as createTlsServer } from 'node:tls';
-import { Elector, MemoryStorage, nodeHandler } from 'edgelect';
+import { Elector, MemoryStorage } from 'edgelect';
 import { fetchWith } from '../../js/peer-tls.js';
-import { serve } from '../../js/tools/serve.mjs';
 import { atEnd } from './ending.mjs';
+import { peered } from './peered.mjs';
 import { until } from './until.mjs';
 
 const LEASE_MS = 9_000;
 const FREQUENT_MS = 2_500;
 
-/** A member with a server of its own, which notes the questions that come. `changed` may change an answer's headers. */
-const member = async (storage, serverId, options = {}, { secure, changed = () => {} } = {}) => {
-  const asked = [];
-  const elector = {};
-  const listener = (incoming, outgoing) => {
-    const question = { query: new URL(incoming.url, 'http://x').searchParams, answered: null };
-    asked.push(question);
-    const { writeHead } = outgoing;
-    outgoing.writeHead = (status, headers) => {
-      question.answered = status;
-      return writeHead.call(outgoing, status, changed(headers) ?? headers);
-    };
-    return nodeHandler(elector.one)(incoming, outgoing);
-  };
-  const { host, close } = await serve(secure ? createSecureServer(secure, listener) : createServer(listener));
-  elector.one = new Elector({
-    storage, lockfilePath: 'peers.json', serverId, serverAddr: host, leaderTimeout: LEASE_MS, frequentInterval: FREQUENT_MS,
-    peerMode: true, probe: false, warn: false, ...options,
-  });
-  atEnd(async () => {
-    await elector.one.stop();
-    await close();
-  });
-  return { elector: elector.one, host, asked, held: () => asked.filter(({ answered }) => answered === null).length };
-};
+const member = (storage, serverId, options = {}, more = {}) =>
+  peered({ storage, lockfilePath: 'peers.json', serverId, leaderTimeout: LEASE_MS, frequentInterval: FREQUENT_MS, ...options }, more);
 
 /** One that leads. */
 const leading = async (storage, options, more) => {
@@ -74,9 +49,7 @@ test('a leader that resigns tells those who wait at once, and the next one leads
   await follower.start();
   await until(() => leader.held() === 1);
   const { query } = leader.asked.find(({ answered }) => answered === null);
-  assert.equal(query.get('group'), 'peers.json');
-  assert.equal(Number(query.get('term')), leader.elector.status().term);
-  assert.equal(query.get('wait'), String(LEASE_MS - 3_000));
+  assert.deepEqual([query.group, Number(query.term), Number(query.wait)], ['peers.json', leader.elector.status().term, LEASE_MS - 3_000]);
   const { requests: before } = follower.status();
   await new Promise((resolve) => setTimeout(resolve, 1.5 * FREQUENT_MS));
   assert.equal(follower.status().requests.read, before.read, 'a look was due, and the leader holds the question');
