@@ -153,6 +153,17 @@ test('stop at the start of the work does not wait for the work', async () => {
   assert.ok(isReleased(storage));
 });
 
+test('work that throws because its term is over runs again in the next term', async () => {
+  const elector = member(await newGroup());
+  const tokens = [];
+  const last = await within(elector.lead((term) => {
+    if (tokens.push(term.token) > 1) return term.token;
+    term.resign();
+    throw term.signal.reason;
+  }));
+  assert.ok(last > tokens[0]);
+});
+
 test('two leads share a term, and the first to end leaves it to the other', async () => {
   const elector = member(await newGroup(), { leaderTimeout: 10_000 });
   const work = (ms) => elector.lead(async (term) => {
