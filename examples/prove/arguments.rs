@@ -120,21 +120,21 @@ fn command() -> Command {
 fn of_one_schedule() -> [Arg; 3] {
     [
         Arg::new("seed")
-                .long("seed")
-                .value_name("SEED")
-                .value_parser(value_parser!(Seed))
-                .conflicts_with_all(["schedules", "store-schedules", "first", "fresh"])
-                .help("Tells the history of one schedule, such as core:7 or store:7"),,
+            .long("seed")
+            .value_name("SEED")
+            .value_parser(value_parser!(Seed))
+            .conflicts_with_all(["schedules", "store-schedules", "first", "fresh"])
+            .help("Tells the history of one schedule, such as core:7 or store:7"),
         Arg::new("shrink")
-                .long("shrink")
-                .action(ArgAction::SetTrue)
-                .requires("seed")
-                .help("Leaves out what that schedule can break its rule without"),,
+            .long("shrink")
+            .action(ArgAction::SetTrue)
+            .requires("seed")
+            .help("Leaves out what that schedule can break its rule without"),
         Arg::new("planted")
-                .long("planted")
-                .value_name("BUG")
-                .value_parser(|name: &str| Bug::named(name).ok_or("no bug has this name"))
-                .requires("seed")
-                .help("Plants this bug first"),,
+            .long("planted")
+            .value_name("BUG")
+            .value_parser(|name: &str| Bug::named(name).ok_or("no bug has this name"))
+            .requires("seed")
+            .help("Plants this bug first"),
     ]
 }

@@ -56,3 +56,15 @@ export async function withProcesses(members, work) {
     await Promise.all(Object.values(members).map((member) => member.kill()));
   }
 }
+
+/** What `--help` shows of an example, and each option that is wrong: its arguments, and the error. */
+export async function helpAndRefusals(run, help, wrong) {
+  const { code, output } = await run(['--help']);
+  assert.equal(code, 0);
+  assert.match(output, help);
+  for (const [args, expected, ...more] of wrong) {
+    const refused = await run(args, ...more);
+    assert.equal(refused.code, 1, args.join(' '));
+    assert.match(refused.errors, expected);
+  }
+}

@@ -57,8 +57,12 @@ const wholeLife = async (storage, lockfilePath) => {
   const { finding } = await first.doctor({ races: 1 });
   assert.equal(finding, 'holds');
   await first.init();
+  await assert.rejects(first.init(), { code: 'EDGELECT_EXISTS' });
   await first.start();
-  await first.waitForLeadership();
+  const term = await first.waitForLeadership();
+  const keepsLeases = { code: 'EDGELECT_CONFIG', field: 'checkpoint', message: /this storage keeps leases only/ };
+  await assert.rejects(term.checkpoint('state'), keepsLeases);
+  assert.deepEqual([Object.keys(storage), JSON.stringify(storage)], [[], '{}'], 'its credentials are not shown');
   await second.start();
   await until(() => second.leaderId() === 'a' && first.status().requests.write >= 3, LONG_MS);
   await first.stop();

@@ -42,5 +42,3 @@ export const putObject = async (key, body) => {
   const response = await client.fetch(url(key), { method: 'PUT', body });
   if (!response.ok) throw new Error(`PUT ${key}: ${response.status}`);
 };
-
-export const deleteObject = (key) => client.fetch(url(key), { method: 'DELETE' });

@@ -2,25 +2,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Elector, MemoryStorage, coordinator } from 'edgelect';
-import './ending.mjs';
-import { until } from './until.mjs';
+import { newLocker, until } from './group.mjs';
 
 const TIMING = { leaseDuration: 1_000, renewPeriod: 200 };
 
-/** A backend as shardcoordinator's users write one. */
-const locker = () => {
-  const held = new Map();
-  const take = (shard, owner, ttl) => Boolean(held.set(shard, { owner, until: Date.now() + ttl }));
-  const free = (shard, owner) => !held.has(shard) || held.get(shard).owner === owner || held.get(shard).until <= Date.now();
-  return {
-    held,
-    tryAcquire: async (shard, owner, ttl) => free(shard, owner) && take(shard, owner, ttl),
-    renew: async (shard, owner, ttl) => held.get(shard)?.owner === owner && take(shard, owner, ttl),
-    release: async (shard, owner) => void (held.get(shard)?.owner === owner && held.delete(shard)),
-  };
-};
-
-for (const [name, storage] of [['a storage', new MemoryStorage()], ['three calls', locker()]]) {
+for (const [name, storage] of [['a storage', new MemoryStorage()], ['three calls', newLocker()]]) {
   test(`one of two coordinators leads over ${name}, and the other one after it has stopped`, async () => {
     const [one, two] = ['worker-1', 'worker-2'].map((ownerId) =>
       new Elector({ ...coordinator({ shardId: 'batch', ownerId, ...TIMING, locker: storage }), warn: false }));

@@ -7,7 +7,7 @@ import { virtualRuntime } from './virtual.mjs';
 // Before the package, which must find the virtual clocks wherever it looks.
 const runtime = virtualRuntime(Date.UTC(2026, 10, 22));
 runtime.flow();
-const { LONG, fired, gated, leading, leads, member, newGroup, putRecord, replaced, slotRecord, until, within } = await import('./group.mjs');
+const { LONG, gated, leading, leads, member, newGroup, putRecord, replaced, slotRecord, until, within } = await import('./group.mjs');
 
 /** Keeps the event loop busy: the clocks go on, and no timer runs. */
 const block = (ms) => runtime.jumpTo(Date.now() + ms);
@@ -38,60 +38,31 @@ const foreign = () => {
   };
 };
 
-for (const [name, make] of Object.entries({ 'no signal': () => undefined, 'its own': () => new AbortController().signal, 'a foreign one': foreign })) {
-  test(`s10 after a blocked event loop the signal of a lead with ${name} has fired when its time is over`, async () => {
-    /** What its work sees then, first of all that it looks at. */
-    const seen = async (see) => {
-      const elector = member(await newGroup());
-      const found = [];
-      await within(elector.lead((term) => {
-        if (found.length > 0) return;
-        const { signal } = term;
-        block(1_100);
-        found.push(see(term, signal));
-      }, { signal: make() }));
-      await elector.stop();
-      return found[0];
-    };
-    assert.deepEqual(await seen((term) => [term.signal.aborted, term.remaining()]), [true, 0]);
-    assert.equal(await seen((_term, given) => given.aborted), true, 'kept from before');
-    assert.equal(await seen((_term, given) => given.reason?.code), 'EDGELECT_LOST');
-    const thrown = await seen((_term, given) => {
-      try {
-        return given.throwIfAborted();
-      } catch (error) {
-        return error.message;
-      }
-    });
-    assert.match(thrown ?? '', /authority of term \d+ has ended/);
-  });
-}
-
-test('s10 after a blocked event loop a callback, a waiter and a job see that the time is over, by a signal that they kept', async () => {
-  const seen = [];
-  const storage = await newGroup();
-  const elector = member(storage, {
-    onAcquireLeadership: ({ signal }) => {
+test('s10 after a blocked event loop a signal that work, a callback or a job has kept has fired before anything else is asked', async () => {
+  for (const make of [() => undefined, () => new AbortController().signal, foreign]) {
+    const seen = [];
+    const elector = member(await newGroup());
+    await within(elector.lead((term) => {
       if (seen.length > 0) return;
+      const { signal } = term;
       block(1_100);
-      seen.push(signal.aborted);
-    },
-  });
-  await elector.start();
-  const { signal } = await leads(elector);
-  block(1_100);
-  seen.push(signal.aborted);
-  await elector.stop();
-  assert.deepEqual(seen, [true, true]);
-  const jobs = [];
-  const job = ({ signal: own }) => {
+      seen.push(signal.aborted, signal.reason?.code, term.remaining());
+    }, { signal: make() }));
+    assert.deepEqual(seen, [true, 'EDGELECT_LOST', 0], String(make));
+    await elector.stop();
+  }
+  const seen = [];
+  const look = ({ signal }) => {
+    if (seen.length > 1) return;
     block(1_100);
-    jobs.push(own.aborted);
+    seen.push(signal.aborted);
   };
+  const { elector, storage } = await leading({ onAcquireLeadership: look });
+  await elector.stop();
   const first = Date.UTC(2026, 10, 21, 12);
   putRecord(storage, slotRecord(first), 'slots');
-  await member(storage, { lockfilePath: 'slots' }).runScheduled(first + 60_000, job);
-  assert.deepEqual(jobs, [true]);
+  await member(storage, { lockfilePath: 'slots' }).runScheduled(first + 60_000, look);
+  assert.deepEqual(seen, [true, true]);
 });
 
 test('work that waits for the next term of its own elector waits for itself until a signal or a stop ends it', async () => {
@@ -112,49 +83,33 @@ test('work that waits for the next term of its own elector waits for itself unti
   assert.deepEqual(ends, ['enough', 'EDGELECT_STOPPED', 'EDGELECT_STOPPED']);
 });
 
-/** An elector that was stopped under work that goes on until `gate` opens; `running` counts what runs at once. */
-const outlived = async (options = {}) => {
-  const storage = await newGroup();
-  const elector = member(storage, options);
-  const gate = gated();
-  const seen = { running: 0, terms: 0 };
-  const work = async () => {
-    seen.terms += 1;
-    seen.running += 1;
-    if (seen.terms === 1) await gate.promise;
-    seen.running -= 1;
-  };
-  const led = elector.lead(work).catch(({ code }) => code);
-  await until(() => seen.running === 1);
-  await within(elector.stop());
-  assert.deepEqual([elector.status().role, seen.running], ['stopped', 1], 'a stop waits no longer than a lease');
-  return { elector, gate, seen, led };
-};
-
 test('a session that waits for old work ends with a stop, a signal or a breakdown, and the next one waits too', async () => {
-  const { elector, gate, seen, led } = await outlived({ probe: true });
+  const elector = member(await newGroup());
+  const [gate, controller] = [gated(), new AbortController()];
+  let terms = 0;
+  const led = elector.lead(() => {
+    terms += 1;
+    return gate.promise;
+  }).catch(({ code }) => code);
+  await until(() => terms === 1);
+  await within(elector.stop());
   const waits = () => {
     const { error, waiting } = elector.status();
     assert.match(error, /work of an earlier session/);
     assert.deepEqual([waiting.reason, waiting.untilMs, waiting.message], ['work', null, error]);
   };
-  for (const stop of [{}, { park: true }, { release: false }]) {
-    await elector.start();
+  for (const [end, options] of [
+    [() => elector.stop()], [() => elector.stop({ release: false })], [() => controller.abort(), { signal: controller.signal }],
+    [() => withoutClock(() => elector.status())],
+  ]) {
+    await elector.start(options);
     waits();
-    await within(elector.stop(stop));
-    assert.equal(elector.status().role, 'stopped');
+    await within(end());
+    await until(() => elector.status().role === 'stopped');
   }
-  const controller = new AbortController();
-  await elector.start({ signal: controller.signal });
-  waits();
-  controller.abort();
-  await until(() => elector.status().role === 'stopped');
-  await elector.start();
-  await withoutClock(() => assert.equal(elector.status().role, 'stopped'));
-  await new Promise(setImmediate);
   await elector.start();
   waits();
-  assert.equal(seen.terms, 1);
+  assert.equal(terms, 1);
   gate.resolve();
   await leads(elector);
   await within(led);
@@ -176,23 +131,6 @@ test('work that the runtime forgot together with the elector is waited for by no
   await elector.start();
   await leads(elector);
   await elector.stop();
-});
-
-test('a signal that a lead was given fires its term\'s, has no listener left afterwards, and one of a term that goes on neither', async () => {
-  const { elector } = await leading(LONG);
-  const signal = foreign();
-  const goesOn = elector.lead((term) => fired(term.signal).then(() => 'told'), { signal: new AbortController().signal });
-  const more = [];
-  for (let count = 0; count < 5; count += 1) more.push(await within(elector.lead((term) => term.signal.aborted, { signal })));
-  assert.deepEqual(more, Array(5).fill(false));
-  assert.equal(signal.listeners, 0, 'the term goes on, and they have ended');
-  const told = elector.lead((term) => fired(term.signal).then(() => term.signal.reason.message), { signal });
-  await until(() => signal.listeners > 0);
-  signal.fire(new Error('enough'));
-  assert.equal(await within(told.catch((error) => error.message)), 'enough');
-  assert.equal(signal.listeners, 0);
-  await elector.stop();
-  assert.equal(await within(goesOn), 'told');
 });
 
 test('a start that is repeated with one signal listens to it once, and no longer than it runs', async () => {

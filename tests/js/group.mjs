@@ -12,6 +12,18 @@ export const LONG = { leaderTimeout: 8000, frequentInterval: 200 };
 
 const RELEASED = '0001-01-01T00:00:00Z';
 
+/** A backend of three calls, as shardcoordinator's users write one. */
+export const newLocker = () => {
+  const held = new Map();
+  const take = (shard, owner, ttl) => Boolean(held.set(shard, { owner, until: Date.now() + ttl }));
+  const free = (shard, owner) => !held.has(shard) || held.get(shard).owner === owner || held.get(shard).until <= Date.now();
+  return {
+    tryAcquire: async (shard, owner, ttl) => free(shard, owner) && take(shard, owner, ttl),
+    renew: async (shard, owner, ttl) => held.get(shard)?.owner === owner && take(shard, owner, ttl),
+    release: async (shard, owner) => void (held.get(shard)?.owner === owner && held.delete(shard)),
+  };
+};
+
 /** A member, which is stopped at the end of the file if a failed test left it running. */
 export const member = (storage, options = {}) => {
   const elector = new Elector({ storage, serverId: 'a', ...FAST, ...options });

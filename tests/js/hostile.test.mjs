@@ -41,7 +41,7 @@ const misspelt = (names) => names.map((name) => {
 const ONE_LINE = 'must be a text of one line without control characters; what was read from a file often ends with a newline: remove it';
 
 /** What is given, the field that the error names, and what it says besides. Common mistakes with an S3 store are in
- * tests/runtimes/bad-input.mjs, with their whole errors. */
+ * tests/runtimes/bad-input.mjs, with their whole errors; those of a setting in src/config.rs. */
 const REFUSED = {
   Elector: [overMemory, [
     [{ leaderTimeout: '15s' }, 'leaderTimeout'],

@@ -1,18 +1,11 @@
 // `edgelect new`: what it writes, what it refuses and what it asks. What it writes is run in tests/examples/starters.mjs.
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { after, test } from 'node:test';
-import { promisify } from 'node:util';
 import { periodOf, readCron } from '../../js/cli/cron.js';
-import { inRoot } from '../../js/tools/paths.mjs';
 import { CLI, edgelect, forEachRow } from './command.mjs';
-import { newGroup, store } from './commanded.mjs';
-import { kept } from './ending.mjs';
-import { slotRecord } from './group.mjs';
-import { startProxy } from './proxy.mjs';
 import { onTerminal } from './terminal.mjs';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-new-'));
@@ -131,34 +124,6 @@ test('on a terminal what is left out is asked, a wrong answer again; Enter takes
   const all = await ask(['deno', 'always', '--always', '--bucket', 'jobs', '--endpoint', '', '--region', 'us-east-1', '--lockfile', 'l', '--server-id', ''], []);
   assert.equal(all.code, 0, all.shown);
   assert.doesNotMatch(all.shown, /\]: /, 'nothing is left to ask, and a program that keeps running has no cron');
-});
-
-/** Runs a starter when this machine's clock shows `atMs` and the store's `storeMs`; gives what it says. */
-const startedAt = async (project, group, { atMs, storeMs }) => {
-  const [shiftMs, beginMs] = [storeMs - Date.now(), atMs - Date.now()];
-  const proxy = await kept(startProxy(store.endpoint, ({ answer: { headers } }) => {
-    for (const name of ['date', 'last-modified']) if (headers[name]) headers[name] = new Date(Date.parse(headers[name]) + shiftMs).toUTCString();
-  }));
-  const clock = `data:text/javascript,const own = Date.now; Date.now = () => own() + ${beginMs}`;
-  const env = { PATH: process.env.PATH, ...group.variables(proxy.endpoint) };
-  return promisify(execFile)(process.execPath, ['--import', clock, path.join(folder, project, 'main.mjs')], { env });
-};
-
-test('cron goes by clocks that differ, and of the machines that it starts for one time one does the work', async () => {
-  assert.equal((await starter('node', 'nightly', '--cron', '0 2 * * *')).code, 0);
-  fs.mkdirSync(path.join(folder, 'nightly/node_modules'));
-  fs.symlinkSync(inRoot(), path.join(folder, 'nightly/node_modules/edgelect'));
-  const group = await newGroup({ starts: false });
-  const dayMs = 86_400_000;
-  const dueMs = (Math.floor(Date.now() / dayMs) - 1) * dayMs + 2 * 3_600_000;
-  group.put(JSON.stringify(slotRecord(dueMs - dayMs)));
-  const outcomes = [];
-  for (const aheadMs of [5_000, 0, -20_000]) {
-    const { stdout } = await startedAt('nightly', group, { atMs: dueMs + 200, storeMs: dueMs + 200 - aheadMs });
-    outcomes.push(stdout.trimEnd().split('\n').at(-1));
-  }
-  const [due, taken] = [new Date(dueMs).toISOString(), 'taken: this slot, or a later one, was claimed before'];
-  assert.deepEqual(outcomes, [`${due} done`, `${due} ${taken}`, `${due} ${taken}`]);
 });
 
 test('all times of a cron are multiples of its period, in every time zone', () => {

@@ -1,25 +1,12 @@
-// An operator's requests as calls and as commands: who stops leading, what the members show, and what is refused.
+// An operator's requests as calls and as commands: who stops leading, what the members show, and what is refused. And `edgelect init`.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Elector, EpochStorage, MemoryStorage, S3Storage } from 'edgelect';
 import { bucketOptions, variables } from './bucket.mjs';
-import { edgelect } from './command.mjs';
+import { edgelect, npmOnly } from './command.mjs';
 import { FAST, fired, leading, leads, member, newGroup, recordIn, slotRecord, putRecord, until } from './group.mjs';
 
 const WORDS = { by: 'ada', why: 'a migration' };
-
-test('whoever is not started can ask the leader to step down, and another member leads', async () => {
-  const { elector, storage, losses, term } = await leading();
-  const other = member(storage, { serverId: 'b' });
-  await other.start();
-  const operator = new Elector({ storage, ...FAST });
-  assert.deepEqual(await operator.stepDown(WORDS), { written: true, leaderId: 'a', term: term.token });
-  const next = await leads(other);
-  assert.ok(next.token > term.token);
-  assert.deepEqual(losses, [{ term: term.token, reason: 'stepDown' }]);
-  assert.equal(recordIn(storage).history.at(-1).how, 'steppedDown');
-  await Promise.all([elector.stop(), other.stop()]);
-});
 
 test('a paused group shows who paused it, and leads again once it is resumed', async () => {
   const { elector, losses } = await leading();
@@ -101,4 +88,26 @@ test('the commands ask a real store, and their exit codes say what came of it', 
   }
   assert.equal((await run('pause', '--for', '1h', '--until', '2030-01-01')).code, 2);
   assert.match((await edgelect(['pause', '--help'])).stdout, /edgelect pause --bucket .* --for 2h/);
+});
+
+test('a group that init has started has a leader at once, and is started once only; what is wrong is told apart', npmOnly, async () => {
+  const lockfilePath = `leader/${crypto.randomUUID()}.json`;
+  const init = (more, args = ['--lockfile-path', lockfilePath]) => edgelect(['init', ...args], { variables: more ?? variables });
+  assert.deepEqual(await init(), { code: 0, stdout: `The group ${lockfilePath} is started: its first member leads at once.\n`, stderr: '' });
+  const elector = new Elector({ ...FAST, lockfilePath, storage: new S3Storage(bucketOptions), probe: false });
+  await elector.start();
+  const began = performance.now();
+  await leads(elector);
+  assert.ok(performance.now() - began < FAST.leaderTimeout, 'no grace');
+  await elector.stop();
+  for (const [told, code, says] of [
+    [init(), 3, /^edgelect: the lease object exists already: [^\n]*\n$/],
+    [init(variables, []), 2, /^edgelect: --lockfile-path = \(not set\): name the group, by this flag or by EDGELECT_LOCKFILE_PATH\.\n$/],
+    [init({ AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'b' }), 2, /EDGELECT_BUCKET.*\nSet it by a flag or a variable: edgelect init --help\.\n$/],
+    [init({ ...variables, EDGELECT_ENDPOINT: 'http://127.0.0.1:9' }), 1, /^edgelect: S3 bucket .*: no answer: /],
+  ]) {
+    const { code: ended, stderr } = await told;
+    assert.equal(ended, code, stderr);
+    assert.match(stderr, says);
+  }
 });

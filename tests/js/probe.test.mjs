@@ -1,5 +1,5 @@
-// `doctor` and the judgement of a start, in virtual time: stores that keep their conditions at first sight only, storages that
-// throw, hang or answer nonsense, and how a start, a stop and a signal end a probe. Each lie of a store is tests/answers/lies.rs.
+// `doctor` and the judgement of a start, in virtual time: storages that throw, hang or answer nonsense, and how a start, a stop and
+// a signal end a probe. What a store may answer is held in tests/answers/probe.rs and lies.rs.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { virtualRuntime } from './virtual.mjs';
@@ -8,58 +8,18 @@ import { virtualRuntime } from './virtual.mjs';
 const runtime = virtualRuntime();
 const { Elector, MemoryStorage, S3Storage } = await import('edgelect');
 
-const SECOND_MS = 1_000;
-
-/** A bucket that answers as a test says, and the storage over it. */
-const newBucket = () => {
-  const bucket = runtime.bucket();
-  const credentials = { accessKeyId: 'the-id', secretAccessKey: 'the-secret' };
-  return { ...bucket, storage: new S3Storage({ endpoint: bucket.endpoint, bucket: 'jobs', credentials }) };
-};
-
-/** What the doctor says in the end, while time passes in such steps. */
-const judged = async (storage, options, step = () => runtime.pass(100)) => {
+/** What the doctor says in the end. */
+const judged = async (storage, options) => {
   let diagnosis;
   void new Elector({ storage, lockfilePath: 'a' }).doctor(options).then((one) => {
     diagnosis = one;
   });
   for (let steps = 0; !diagnosis; steps += 1) {
     assert.ok(steps < 2_000, 'the probe does not end');
-    await step();
+    await runtime.pass(100);
   }
   return diagnosis;
 };
-
-/** A bucket that takes what it is given, whatever it asks, as soon as the object is older than this. */
-const forgetsAfter = (ms) => {
-  const bucket = newBucket();
-  const honest = runtime.bucket();
-  let changedMs = Date.now();
-  bucket.answerWith(async (url, init) => {
-    const plain = (more = init) => globalThis.fetch(url.replace(bucket.endpoint, honest.endpoint), more);
-    if (init.method !== 'PUT') return plain();
-    const old = Date.now() - changedMs > ms;
-    const answer = await plain(old ? { ...init, headers: { 'if-match': (await plain({ method: 'GET', headers: {} })).headers.get('etag') } } : init);
-    if (answer.ok) changedMs = Date.now();
-    return answer;
-  });
-  return bucket.storage;
-};
-
-test('c26 a store that forgets its conditions is found out by the doctor that waits for longer, and no store by one that does not', async () => {
-  for (const [keepsMs, age, expected] of [
-    [60 * SECOND_MS, 61 * SECOND_MS, ['violated', 'create again, later']],
-    [4 * SECOND_MS, 5 * SECOND_MS, ['violated', 'create again, later']],
-    [60 * SECOND_MS, 0, ['holds', 'clocks']],
-    [60 * SECOND_MS, 59 * SECOND_MS, ['holds', 'clocks']],
-    [undefined, undefined, ['holds', 'clocks']],
-  ]) {
-    const storage = keepsMs === undefined ? new MemoryStorage() : forgetsAfter(keepsMs);
-    const { finding, steps } = await judged(storage, { races: 2, age });
-    assert.deepEqual([finding, steps.at(-1).step], expected, `${keepsMs} ms, after ${age} ms: ${steps.at(-1).why}`);
-    if (finding === 'violated') assert.match(steps.at(-1).why, /a write whose condition did not hold/);
-  }
-});
 
 /** A storage of one's own whose methods are these, and how often it was asked. */
 const watched = (methods = {}) => {
@@ -172,7 +132,8 @@ test('the pause of a probe lets the process end where unref is set, and only the
     pauses.push(one);
     return Object.assign(timer, { unref: () => { one.unreffed = true; } });
   });
-  const { storage, answerWith } = newBucket();
+  const { endpoint, answerWith } = runtime.bucket();
+  const storage = new S3Storage({ endpoint, bucket: 'jobs', credentials: { accessKeyId: 'the-id', secretAccessKey: 'the-secret' } });
   answerWith(() => new Response('<Error><Code>SlowDown</Code></Error>', { status: 503 }));
   for (const unref of [true, false]) {
     pauses.length = 0;

@@ -5,94 +5,36 @@ import { virtualRuntime } from './virtual.mjs';
 
 // Before the package, which must find the virtual clocks wherever it looks.
 virtualRuntime().flow();
-const { FAST, LONG, bent, fired, gated, isReleased, leading, leads, member, newGroup, pause, recordIn, until, within } =
+const { FAST, LONG, bent, gated, isReleased, leading, leads, member, newGroup, pause, recordIn, until, within } =
   await import('./group.mjs');
 
-/** A storage that counts reads and notes what `seen()` was at each release. */
-const watched = (storage, seen) => {
-  const found = { reads: 0, atReleases: [] };
-  const get = (key) => {
-    found.reads += 1;
-    return storage.get(key);
-  };
-  const putIfMatch = (key, body, etag) => {
-    if (isReleased(body)) found.atReleases.push(seen());
-    return storage.putIfMatch(key, body, etag);
-  };
-  return Object.assign(found, { storage: { get, putIfMatch } });
-};
-
-/** Two members: `a`, whose releases are watched, and `b`, whose work gives what `seen()` was when it began. */
-const pair = async (seen, options = {}) => {
-  const storage = await newGroup();
-  const own = watched(storage, seen);
-  const other = watched(storage, seen);
-  const a = member(own.storage, { ...LONG, ...options });
-  const b = member(other.storage, { ...LONG, serverId: 'b' });
-  const begun = [];
-  const leadB = () => b.lead(() => begun.push(seen()));
-  // Or until it leads, which it must not.
-  const lookedTwice = async () => {
-    const before = other.reads;
-    await until(() => other.reads >= before + 2 || begun.length > 0);
-  };
-  return { a, b, begun, leadB, lookedTwice, atReleases: own.atReleases };
-};
-
-for (const [how, giveUp] of Object.entries({
-  'resigns its term': (_elector, term) => term.resign(),
-  'resigns its term later': (_elector, term) => void setTimeout(() => term.resign()),
-  'resigns its elector': (elector) => void elector.resign(),
-  'stops its elector': (elector) => void elector.stop(),
-})) {
-  for (const what of ['work', 'an acquire callback']) {
-    test(`the lease is not released under ${what} that first ${how} and then goes on`, async () => {
+test('the lease is not released under work, or under a callback, that first gives its term up and then goes on', async () => {
+  for (const giveUp of [(_elector, term) => term.resign(), (elector) => void elector.resign(), (elector) => void elector.stop()]) {
+    for (const what of ['work', 'callback']) {
+      const memory = await newGroup();
+      const [atReleases, ends] = [[], gated()];
       let working = 0;
-      let other;
-      const work = async (term) => {
-        working += 1;
-        other ??= leadB();
-        giveUp(a, term);
-        await lookedTwice();
-        working -= 1;
+      const putIfMatch = (key, body, etag) => {
+        if (isReleased(body)) atReleases.push(working);
+        return memory.putIfMatch(key, body, etag);
       };
-      const { a, b, begun, leadB, lookedTwice, atReleases } = await pair(() => working, what === 'work' ? {} : { onAcquireLeadership: work });
+      const work = async (term) => {
+        if (atReleases.length > 0) return;
+        working += 1;
+        giveUp(elector, term);
+        await pause(2 * LONG.frequentInterval);
+        working -= 1;
+        ends.resolve();
+      };
+      const elector = member(bent(memory, { putIfMatch }), { ...LONG, ...(what === 'callback' && { onAcquireLeadership: work }) });
       // A lead that has lost its term competes again, until its elector is stopped.
-      const over = what === 'work' ? within(a.lead(work)).catch(({ code }) => assert.equal(code, 'EDGELECT_STOPPED')) : a.start();
-      await until(() => other);
-      await within(other);
-      assert.deepEqual(begun, [0], `the other member's work began beside ${what}`);
-      assert.equal(atReleases[0], 0);
-      await Promise.all([a.stop(), b.stop(), over]);
-    });
+      const over = what === 'work' ? elector.lead(work).catch(() => {}) : elector.start();
+      await within(ends.promise);
+      await until(() => atReleases.length > 0);
+      assert.equal(atReleases[0], 0, `${what}: ${giveUp}`);
+      await Promise.all([elector.stop(), over]);
+    }
   }
-}
-
-test('one of two leads that resigns at once is waited for, though the other one has ended', async () => {
-  let working = 0;
-  const { a, b, begun, leadB, lookedTwice, atReleases } = await pair(() => working);
-  let other;
-  const counted = async (work) => {
-    working += 1;
-    await work();
-    working -= 1;
-  };
-  let ended;
-  const ends = a.lead((term) => counted(() => fired(term.signal)).then(() => {
-    ended = true;
-  }));
-  const goesOn = a.lead((term) => counted(async () => {
-    other = leadB();
-    term.resign();
-    await until(() => ended);
-    await lookedTwice();
-  }));
-  const over = within(Promise.allSettled([ends, goesOn]));
-  await until(() => other);
-  await within(other);
-  assert.deepEqual(begun, [0]);
-  assert.equal(atReleases[0], 0);
-  await Promise.all([a.stop(), b.stop(), over]);
 });
 
 /** A storage that never answers; `onAbort` runs when a request to it is given up for the first time. */
@@ -234,21 +176,19 @@ for (const others of [false, true]) {
   });
 }
 
-for (const [where, startIn] of Object.entries({
-  'before the lead began': (elector, lead) => elector.start().then(lead),
-  'within its work': (elector, lead) => lead(() => elector.start()),
-  'in the last turn of its work': (elector, lead) => lead(() => void elector.start()),
-  'beside its work': (elector, lead) => lead(async () => {
-    await pause(0);
-    await elector.start();
-  }),
-})) {
-  test(`an elector that its user started ${where} goes on after the lead`, async () => {
+test('an elector that its user started before, within or beside the work of a lead goes on after it', async () => {
+  for (const startIn of [
+    (elector, lead) => elector.start().then(lead),
+    (elector, lead) => lead(() => elector.start()),
+    // In the last turn of the work.
+    (elector, lead) => lead(() => void elector.start()),
+    (elector, lead) => lead(() => pause(0).then(() => elector.start())),
+  ]) {
     const elector = member(await newGroup());
     await within(startIn(elector, (work = () => {}) => elector.lead(work)));
     await leads(elector);
     await elector.stop();
     await within(elector.lead(() => {}));
     assert.equal(elector.status().role, 'stopped', 'the next lead starts and stops it by itself');
-  });
-}
+  }
+});

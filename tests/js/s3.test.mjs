@@ -4,7 +4,6 @@ import { test } from 'node:test';
 import { Elector, S3Storage } from 'edgelect';
 import { bucketOptions, credentials, freshKey, getLease, getObject, putObject, until } from './bucket.mjs';
 import { atEnd, kept } from './ending.mjs';
-import { within } from './group.mjs';
 import { startProxy } from './proxy.mjs';
 
 const FAST = { leaderTimeout: 1500, frequentInterval: 400, storeSkew: 500, follow: 'tight' };
@@ -119,17 +118,4 @@ test('on SeaweedFS a key that is a folder of others is absent and yet refused: t
   await elector.start();
   await until(() => elector.status().requests.write >= 2);
   assert.equal(elector.isLeader(), false);
-});
-
-test('a credentials provider slower than a request is asked once and waited for', async () => {
-  let asked = 0;
-  const slow = async () => {
-    asked += 1;
-    await new Promise((resolve) => setTimeout(resolve, 1000));
-    return credentials;
-  };
-  const elector = member(await newGroup('slow'), { serverId: 'a' }, { credentials: slow });
-  await elector.start();
-  await within(elector.waitForLeadership(), 8000);
-  assert.equal(asked, 1);
 });

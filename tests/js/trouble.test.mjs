@@ -311,38 +311,3 @@ test('what a callback threw, and a storage that fails for good, is shown to its 
     await elector.stop();
   }
 });
-
-test('the health of a member that does not lead tells who does', async () => {
-  const storage = await newGroup();
-  const [first, second] = [member(storage, { serverId: 'first' }), member(storage, { serverId: 'second' })];
-  const ask = async () => {
-    const answer = await second.handleRequest(new Request('http://localhost/health/leadership'));
-    return [answer.status, await answer.json()];
-  };
-  assert.deepEqual(await ask(), [404, { error: 'no leader is known', leaderID: null }]);
-  await first.start();
-  await leads(first);
-  await second.start();
-  assert.deepEqual(await ask(), [404, { error: 'not the leader', leaderID: 'first' }]);
-  await Promise.all([first.stop(), second.stop()]);
-});
-
-test('a second member of one serverId is shown once, with both addresses, and nobody is told of one that has stopped', async () => {
-  const storage = await newGroup();
-  let follower;
-  const lines = await warned(async () => {
-    const leader = member(storage, { serverAddr: '127.0.0.1:7001' });
-    await leader.start();
-    await leads(leader);
-    follower = member(storage, { serverAddr: '127.0.0.1:7002' });
-    await follower.start();
-    const error = await until(() => follower.status().error);
-    assert.match(error, /^another process has the serverId "a" and leads \(it is at "127\.0\.0\.1:7001", this one at 127\.0\.0\.1:7002\): .*Give each process a serverId of its own, or none$/);
-    assert.equal(leader.status().error, null);
-    await pause(3 * FAST.frequentInterval);
-    await leader.stop();
-    await leads(follower);
-    await follower.stop();
-  });
-  assert.equal(lines.filter((line) => line.includes('another process has the serverId "a"')).length, 1, lines.join('\n'));
-});

@@ -60,17 +60,3 @@ test('doctor tells a store that keeps its conditions from one that does not; ini
   assert.deepEqual([code, JSON.parse(stdout).finding], [1, 'violated']);
   for (const expected of [0, 3]) assert.equal((await edgelect(['init'], { variables: variables() })).code, expected);
 });
-
-test('an operator pauses a group and resumes it, and asks its leader to step down', async () => {
-  const { elector, variables } = await newGroup();
-  const ask = (...args) => edgelect(args, { variables: variables() });
-  assert.equal((await ask('step-down')).code, 3, 'nobody leads');
-  await elector.start();
-  const { token } = await elector.waitForLeadership();
-  const { code, stdout } = await ask('step-down', '--by', 'ada', '--json');
-  assert.deepEqual([code, JSON.parse(stdout)], [0, { written: true, leaderId: 'beside', term: token }]);
-  await until(() => !elector.isLeader());
-  assert.match((await ask('pause', '--until', '2099-01-01T00:00:00Z')).stdout, /^The group is paused until 2099-01-01T00:00:00\.000Z\./);
-  assert.equal((await ask('resume')).stdout, 'The group is resumed.\n');
-  assert.equal((await ask('resume')).stdout, 'The group is not paused: nothing was written.\n');
-});

@@ -1,21 +1,14 @@
-// What people get wrong, and the one error that each of them gets. The runner compares the table of every runtime.
+// What people get wrong about a store, and the one error that each of them gets. The runner compares the table of every runtime.
+// Options and variables are told by the wasm, the same everywhere: tests/js/hostile.test.mjs and src/.
 import { EdgelectError, Elector, S3Storage } from 'edgelect';
 import { equal, ok, openLane, pause, until } from './harness.mjs';
 
 const GIVES = 'a provider gives { accessKeyId, secretAccessKey, sessionToken? }, each a text that is not empty';
 const KEYS = 'credentials are { accessKeyId, secretAccessKey, sessionToken? } or a function that gives them';
-const PATH = 'is the key of the lease object: 1 to 1024 bytes, without a leading slash, empty or dot segments, or control '
-  + 'characters, such as "leader/my-group.json"';
-const HTTPS = 'must begin with https://; http:// is for loopback addresses only, because a lease that somebody on the way can '
-  + 'change protects nothing; for a store on a private network see docs/options.md#a-store-on-a-private-network';
 const NOT_S3 = 'this does not come from an S3 store, so it does not mean that the record is absent; check the endpoint';
 const NO_ANSWER = 'no answer: REASON; check the endpoint and the network';
 
 const ONE_LINE = '(not shown): must be a text of one line without control characters; what was read from a file often ends with a newline: remove it';
-
-/** Variables that name a bucket. */
-const PLACE = { EDGELECT_LOCKFILE_PATH: 'leader/a', EDGELECT_BUCKET: 'jobs', EDGELECT_ACCESS_KEY_ID: 'id', EDGELECT_SECRET_ACCESS_KEY: 'hidden-secret' };
-const nothing = () => {};
 
 // A pause of the machine is no answer that came too late.
 const PATIENT = { leaderTimeout: 60_000, requestTimeout: 10_000 };
@@ -26,25 +19,15 @@ const store = (why, bucket = 'BUCKET') => refusal('EDGELECT_STORE', null, `S3 bu
 
 /** Each case: what is given, and the error that must come. */
 const CASES = {
-  'no options': [{ options: 5 }, config('options', '(number): an Elector takes an object')],
   'no credentials': [{ bucket: { credentials: undefined } }, config('credentials.accessKeyId', `(not a text): ${KEYS}`)],
-  'a secret in the wrong place': [{ options: { secretAccessKey: 'hidden-secret' } }, config('secretAccessKey', '(not shown): no such option; docs/options.md lists them')],
   'a provider that fails': [{ bucket: { credentials: () => Promise.reject(new Error('no role')) } }, store('the credentials provider failed: no role')],
   'a provider that gives nothing': [{ bucket: { credentials: () => null } }, store(`the credentials provider failed: credentials.accessKeyId = (undefined): ${GIVES}`)],
   'a wrong secret': [{ bucket: { credentials: ({ accessKeyId }) => ({ accessKeyId, secretAccessKey: 'hidden-secret' }) } }, store('GET "KEY" was answered 403 SignatureDoesNotMatch: check the secret access key and the region, and that nothing on the way changes the request')],
   'an unknown key id': [{ bucket: { credentials: () => ({ accessKeyId: 'AKIDNOBODY', secretAccessKey: 'hidden-secret' }) } }, store('GET "KEY" was answered 403 InvalidAccessKeyId: check the access key id')],
   'credentials that no header takes': [{ bucket: { credentials: () => ({ accessKeyId: 'ä', secretAccessKey: 'hidden-secret' }) } }, store('nothing was sent: the access key id, session token or region has a character that no header can carry; check the credentials')],
   'a provider that gives a secret with a newline': [{ bucket: { credentials: () => ({ accessKeyId: 'id', secretAccessKey: 'hidden-secret\n' }) } }, store(`the credentials provider failed: credentials.secretAccessKey = ${ONE_LINE}`)],
-  'a misspelt option': [{ options: { leaderTimeOut: 15_000 } }, config('leaderTimeOut', '(not shown): no such option: did you mean leaderTimeout? docs/options.md lists them')],
-  'a misspelt option of lead': [{ lead: { singal: null, timeout: 5 } }, config('timeout', '(not shown): no such option; lead takes signal')],
-  'a misspelt variable': [{ variables: { EDGELECT_LEADER_TIMOUT: '15000' } }, config('EDGELECT_LEADER_TIMOUT', '(not shown): no such variable: did you mean EDGELECT_LEADER_TIMEOUT? docs/options.md lists them')],
-  'a variable in seconds': [{ variables: { ...PLACE, EDGELECT_LEADER_TIMEOUT: '15' } }, config('EDGELECT_LEADER_TIMEOUT', '15: a lease lasts from 1000 ms to one hour; is it in seconds? In milliseconds it is 15000')],
-  'a variable with http': [{ variables: { ...PLACE, AWS_ENDPOINT_URL: 'http://seaweedfs:8333' } }, config('AWS_ENDPOINT_URL', `"http://seaweedfs:8333": ${HTTPS}`)],
-  'a variable that is missing': [{ variables: { EDGELECT_BUCKET: 'jobs', AWS_ACCESS_KEY_ID: 'id' } }, config('AWS_SECRET_ACCESS_KEY', '(not set): set it in the environment of this program')],
   'a wrong region': [{ rules: [{ status: 400, body: '<Error><Code>AuthorizationHeaderMalformed</Code></Error>' }] }, store('GET "KEY" was answered 400 AuthorizationHeaderMalformed: the store cannot do this as it is set up; check endpoint, bucket, region and key')],
   'a bucket that does not exist': [{ bucket: { bucket: 'there-is-no-such-bucket' } }, store('GET "KEY" was answered 404 NoSuchBucket: create the bucket, or correct its name or the endpoint', 'there-is-no-such-bucket')],
-  'an endpoint that is no address': [{ bucket: { endpoint: 'my endpoint' } }, config('endpoint', '"my endpoint": is an address such as https://s3.example.com')],
-  'an endpoint with a password': [{ bucket: { endpoint: 'https://user:hidden-secret@example.com' } }, config('endpoint', '"(not shown)": has no user name and no password: credentials are an option of their own')],
   'a web page that says 200': [{ rules: [{ fault: 'web', status: 200 }] }, store('GET "KEY" was answered 200: this is a web page, not the answer of an S3 store; check the endpoint')],
   'a web page that says 404': [{ rules: [{ fault: 'web', status: 404 }] }, store(`GET "KEY" was answered 404: ${NOT_S3}`)],
   'a web page that says 403': [{ rules: [{ fault: 'web', status: 403 }] }, store('GET "KEY" was answered 403: this is a web page, not the answer of an S3 store; check the endpoint')],
@@ -54,8 +37,6 @@ const CASES = {
   'https to a server without it': [{ endpointOf: (endpoint) => endpoint.replace('http:', 'https:') }, store(NO_ANSWER)],
   'http to a server with https': [{ lane: { kind: 'https' }, endpointOf: (endpoint) => endpoint.replace('https:', 'http:') }, store(NO_ANSWER)],
   'a connection that is reset': [{ rules: [{ fault: 'reset' }] }, store(NO_ANSWER)],
-  'no lockfile path': [{ options: { lockfilePath: undefined } }, config('lockfilePath', `(not set): ${PATH}`)],
-  'a lease that is too short': [{ options: { leaderTimeout: 10 } }, config('leaderTimeout', '10: a lease lasts from 1000 ms to one hour; is it in seconds? In milliseconds it is 10000')],
 };
 
 const secret = /hidden-secret|Signature=|AWS4-HMAC/;
@@ -72,31 +53,13 @@ const outcome = async (context, given, isFinal) => {
     .replaceAll(endpoint, 'ENDPOINT').replace(lockfilePath, 'KEY').replaceAll(context.bucket, 'BUCKET');
   let elector;
   try {
-    if (given.variables) return withVariables(given.variables, () => new Elector());
     const storage = new S3Storage(where);
-    const options = typeof given.options === 'number' ? given.options : { storage, lockfilePath, warn: false, ...PATIENT, ...given.options };
-    elector = new Elector(options);
-    if (given.lead) {
-      const made = elector;
-      elector = undefined;
-      await made.lead(nothing, given.lead);
-    } else await elector.init();
+    elector = new Elector({ storage, lockfilePath, warn: false, ...PATIENT });
+    await elector.init();
     return { message: 'nothing was refused' };
   } catch (error) {
     const came = shown(error, plain);
     return elector ? { ...came, ...(await whenStarted(elector, plain, isFinal)) } : came;
-  }
-};
-
-/** Runs `work` where the variables of this process are these and no others; a runtime that has no process gets one. */
-const withVariables = (variables, work) => {
-  const own = Object.getOwnPropertyDescriptor(globalThis, 'process');
-  Object.defineProperty(globalThis, 'process', { value: { env: variables }, configurable: true, writable: true });
-  try {
-    return { message: `nothing was refused: ${work()}` };
-  } finally {
-    if (own) Object.defineProperty(globalThis, 'process', own);
-    else delete globalThis.process;
   }
 };
 

@@ -4,7 +4,6 @@ import { caught, equal, header, ok, openLane, pause, until } from './harness.mjs
 
 // A lease that nobody here waits for is long enough for a machine that is busy with all the runtimes.
 const FAST = { leaderTimeout: 9000, frequentInterval: 600, storeSkew: 500, follow: 'tight' };
-const RELEASED = '0001-01-01T00:00:00Z';
 const HEALTH = 'http://member/health/leadership';
 
 const freshKey = (name) => `${name}/${crypto.randomUUID()}.json`;
@@ -33,8 +32,6 @@ const withMembers = async (electors, work) => {
 
 const overMemory = (options = {}, storage = new MemoryStorage()) =>
   new Elector({ storage, leaderTimeout: 1000, frequentInterval: 250, follow: 'tight', lockfilePath: 'a', ...options });
-
-const recordOf = (storage) => JSON.parse(new TextDecoder().decode(storage.get('a').body));
 
 const election = {
   async 'lead runs the work as the leader and gives the lease back'(context) {
@@ -96,40 +93,6 @@ const election = {
       setTimeout(() => a.stop(), 10);
     }), { signal: new AbortController().signal });
     equal(heard, 'EDGELECT_LOST');
-  },
-
-  async 'MemoryStorage: a second session has a higher token, and a park is one'() {
-    const storage = new MemoryStorage();
-    const elector = overMemory({ serverId: 'a' }, storage);
-    await elector.init();
-    equal((await caught(() => elector.init())).code, 'EDGELECT_EXISTS');
-    await elector.start();
-    const { token } = await elector.waitForLeadership();
-    const { session } = elector.status();
-    await elector.stop();
-    equal(recordOf(storage).lastUpdated, RELEASED);
-    await elector.start();
-    const again = await elector.waitForLeadership();
-    ok(again.token > token && elector.status().session !== session);
-    await elector.stop({ park: true });
-    equal(recordOf(storage).parked, true);
-  },
-
-  async 'a storage of one\'s own: synchronous or not, and what it throws grants nothing'() {
-    const memory = new MemoryStorage();
-    const slow = {
-      get: async (key) => (await pause(5), memory.get(key)),
-      putIfMatch: async (...all) => (await pause(5), memory.putIfMatch(...all)),
-    };
-    await overMemory({}, slow).init();
-    ok((await overMemory({ serverId: 'a' }, slow).lead((term) => term.token)) > 0);
-    for (const get of [() => { throw new Error('no disk'); }, () => Promise.reject(new Error('no disk')), () => ({ body: 7, etag: '1' })]) {
-      await withMembers([overMemory({ warn: false }, { get, putIfMatch: () => null })], async (elector) => {
-        const error = await until(() => elector.status().error);
-        ok(/no disk|no body/.test(error), error);
-        equal(elector.isLeader(), false);
-      });
-    }
   },
 
   async 'what callbacks throw, and waits that nobody waits for any more, leave no rejection behind'() {
@@ -197,16 +160,6 @@ const election = {
       ok(leader.isLeader(), 'a silent address deposes nobody');
       await follower.stop();
     });
-  },
-
-  async 'errors are of one class, with a name, a code and a cause'() {
-    const circular = {};
-    circular.self = circular;
-    const error = await caught(() => overMemory({ retryDelays: circular }));
-    ok(error instanceof EdgelectError && error instanceof Error && error.cause instanceof TypeError);
-    equal([error.name, error.code, String(error).startsWith('EdgelectError: ')], ['EdgelectError', 'EDGELECT_CONFIG', true]);
-    const plain = new EdgelectError('x', { code: 'EDGELECT_STORE' });
-    equal(['cause' in plain, 'field' in plain, Object.prototype.toString.call(plain)], [false, false, '[object Error]']);
   },
 
   async 'a storage left out is one error, and another one where the variables can\'t be read'({ variablesDenied }) {

@@ -15,15 +15,15 @@ const filesOf = (entry, wasm) => {
   return [inRoot('tests/rust-worker', entry), ...[`${wasm}.js`, `${wasm}_bg.wasm`, ...snippets].map((name) => `${BUILT}/${name}`)];
 };
 
-/** One workerd with an isolate of its own for each name. `folder` keeps the bucket that is bound to all of them. */
-export const startWorkerd = async ({ entry, wasm, names = ['only'], bindings = {}, bound = true, folder }) => {
+/** One workerd with an isolate of its own for each name, and one bucket that is bound to all of them. */
+export const startWorkerd = async ({ entry, wasm, names = ['only'], bindings = {}, bound = true }) => {
   const lines = [];
   const common = {
     modules: modulesOf(filesOf(entry, wasm)), modulesRoot: ROOT, compatibilityDate: COMPATIBILITY_DATE, bindings,
     ...(bound && { r2Buckets: { EDGELECT_R2: 'leases' } }),
   };
   const workers = names.map((name) => ({ name, ...common }));
-  const workerd = start({ workers, ...(folder && { resourcePersistencePath: folder }), onLog: (text) => lines.push(text) });
+  const workerd = start({ workers, onLog: (text) => lines.push(text) });
   running.add(workerd);
   await workerd.ready;
   const isolate = async (name) => {

@@ -98,7 +98,7 @@ export default {
     const { EDGELECT_R2 } = env;
     const lease = { EDGELECT_LOCKFILE_PATH: 'key', EDGELECT_FORMAT: 'kubernetes' };
     const stands = { $env: env, $bucket: EDGELECT_R2, $s3: { ...env, ...lease }, $r2: { EDGELECT_R2, ...lease } };
-    const given = (await request.json()).map((one) => (one?.EDGELECT_R2 === '$bucket' ? { ...one, EDGELECT_R2 } : stands[one] ?? one));
+    const given = (await request.json()).map((one) => stands[one] ?? one);
     return new Response(String(await (own[name] ?? parts[name])(...given)));
   },
 };

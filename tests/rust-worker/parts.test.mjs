@@ -122,34 +122,3 @@ test('random bytes differ, and in the global scope there are none', async () => 
   assert.notEqual(one, other);
   assert.match(await call('globalRandom'), /global scope/);
 });
-
-test('settings come from variables of any kind, always for one clock, and a wrong one is named', async () => {
-  const settings = await call('settings', { EDGELECT_LOCKFILE_PATH: 'a/b', EDGELECT_LEADER_TIMEOUT: 20_000, EDGELECT_SERVER_ID: 'w' });
-  assert.match(settings, /"lockfilePath":"a\/b".*"leaderTimeout":20000.* One$/);
-  for (const [given, said] of [
-    [{}, /^EDGELECT_LOCKFILE_PATH = /],
-    [{ EDGELECT_LOCKFILE_PATH: ['a'] }, /^EDGELECT_LOCKFILE_PATH = /],
-    [{ EDGELECT_LOCKFILE_PATH: 'a', EDGELECT_LEADER_TIMEOUT: 1.5 }, /^EDGELECT_LEADER_TIMEOUT = .*whole number/],
-  ]) {
-    assert.match(await call('settings', given), said);
-  }
-});
-
-test('a Worker has one store: the one that it names, the binding, or the bucket that the variables name', async () => {
-  const AWS = { EDGELECT_ACCESS_KEY_ID: 'a', EDGELECT_SECRET_ACCESS_KEY: 'b' };
-  const ROUTE53 = { ...AWS, EDGELECT_STORE: 'route53', EDGELECT_HOSTED_ZONE_ID: 'Z1', EDGELECT_RECORD_PREFIX: 'lock', EDGELECT_DOMAIN_NAME: 'example.com' };
-  for (const [given, said] of [
-    [VARIABLES, /^S3 bucket /],
-    [{ ...VARIABLES, EDGELECT_ENDPOINT: undefined, EDGELECT_REGION: 'eu-central-1' }, /^S3 bucket .*amazonaws/],
-    [{ ...AWS, EDGELECT_STORE: 'dynamodb', EDGELECT_TABLE: 'leases', EDGELECT_REGION: 'eu-west-1' }, /^DynamoDB table "leases"/],
-    [ROUTE53, /^Route 53 record "lock\.key\.example\.com"/],
-    [{ ...ROUTE53, EDGELECT_FORMAT: 'kubernetes' }, /^EDGELECT_FORMAT = "kubernetes": this store has a form of its own/],
-    [{ ...AWS, EDGELECT_STORE: 'dynamodb' }, /^EDGELECT_TABLE = \(not set\): name the table/],
-    [{ EDGELECT_STORE: 'r2' }, /^EDGELECT_R2 = \(not bound\)/],
-    [{}, /^EDGELECT_BUCKET = \(not set\): name the bucket that keeps the lease, or bind an R2 bucket as EDGELECT_R2/],
-    [{ EDGELECT_R2: 'a bucket' }, /^EDGELECT_R2 = \(no bucket\)/],
-    [{ EDGELECT_R2: '$bucket' }, /^R2 binding, key "key"/],
-    [{ EDGELECT_R2: '$bucket', EDGELECT_BUCKET: 'other' }, /^EDGELECT_BUCKET = .*two stores make two leaders/],
-    [{ ...VARIABLES, EDGELECT_SECRET_ACCESS_KEY: ['hidden'] }, /^EDGELECT_SECRET_ACCESS_KEY = \(not shown\)/],
-  ]) assert.match(await call('store', { EDGELECT_LOCKFILE_PATH: 'key', ...given }), said);
-});

@@ -69,14 +69,6 @@ describe('groups', { concurrency: 3 }, () => {
     assert.deepEqual(ticks.map((line) => /group=(\S+) outcome=(\w+)/.exec(line).slice(1)), [['mail-out', 'led'], ['reports', 'led']]);
   });
 
-  test('groups that can\'t run at all make their trigger fail, and so does a list that is none', async () => {
-    for (const [groups, problem] of [['Reports', /^edgelect: EDGELECT_GROUPS = "Reports"/m], [Array.from({ length: 16 }, (_, at) => `g${at}`).join(), /^edgelect: EDGELECT_SUBREQUESTS = 50: 16 groups share/m]]) {
-      const worker = await isolate({ ...VARIABLES, EDGELECT_GROUPS: groups }, R2);
-      assert.equal((await worker.tick()).outcome, 'exception');
-      await until(() => problem.test(worker.logged()));
-    }
-  });
-
   test('a group may have a bucket of its own, and a broken store takes no other group with it', async () => {
     // Nothing listens at that address.
     const own = { EDGELECT_ENDPOINT__REPORTS: 'http://127.0.0.1:9', EDGELECT_BUCKET__REPORTS: 'jobs', EDGELECT_ACCESS_KEY_ID__REPORTS: 'a', EDGELECT_SECRET_ACCESS_KEY__REPORTS: 'b' };
@@ -92,12 +84,4 @@ describe('groups', { concurrency: 3 }, () => {
     assert.equal(await (await worker.bucket()).head('reports.json'), null, 'it is in no other store than its own');
   });
 
-  test('questions cost one read for each group, and the groups of a Worker do not push one another out', async () => {
-    const names = Array.from({ length: 16 }, (_, index) => `g${index}`);
-    const worker = await isolate({ EDGELECT_GROUPS: names.join(), EDGELECT_SUBREQUESTS: 1000 }, { ...R2, entry: 'tests/worker/bent-worker.js' });
-    const all = () => Promise.all(names.map((name) => asked(worker, `${name}.json`)));
-    assert.deepEqual((await all()).map(({ status }) => status), Array(16).fill(404));
-    await all();
-    assert.deepEqual(await (await worker.ask('/reads')).json(), Object.fromEntries(names.map((name) => [`${name}.json`, 1])));
-  });
 });

@@ -42,29 +42,6 @@ const outcomes = (worker, count) => until(() => found(worker).length >= count &&
 
 // Most of a job is waiting.
 describe('jobs', { concurrency: 3 }, () => {
-  test('the status is shown to whoever has the token, with the last slot', async () => {
-    const { url } = await jobServer();
-    const token = randomBytes(16).toString('hex');
-    const group = await slotGroup({ EDGELECT_JOB_URL: url, EDGELECT_STATUS_TOKEN: token });
-    const worker = await isolate(group);
-    const ask = async (authorization, more) => {
-      const answer = await worker.ask('/status.json', { headers: authorization ? { authorization } : {}, ...more });
-      return { status: answer.status, asks: answer.headers.get('www-authenticate'), body: await answer.json() };
-    };
-    await worker.tick(slot(1));
-    for (const wrong of [undefined, 'Bearer ', `Bearer ${token}x`, `Bearer ${token.slice(1)}`, `Basic ${token}`, token]) {
-      const { status, asks, body } = await ask(wrong);
-      assert.deepEqual([status, asks, Object.keys(body)], [401, 'Bearer', ['error']], wrong);
-    }
-    const { status, body } = await ask(`Bearer ${token}`);
-    assert.equal(status, 200);
-    assert.deepEqual([body.role, body.group, body.error, 'session' in body], ['none', group.EDGELECT_LOCKFILE_PATH, null, false]);
-    assert.deepEqual(body.lastSlot, { slot: slot(1).getTime(), outcome: 'ok', by: 'the-worker' });
-    assert.equal((await ask(`Bearer ${token}`, { method: 'POST' })).status, 405);
-    const closed = await isolate(await newGroup());
-    assert.equal((await closed.ask('/status.json')).status, 404);
-  });
-
   test('c54 a slot calls its job once, with slot and token, whatever number of triggers and isolates', async () => {
     const { asked, url } = await jobServer();
     const secret = randomBytes(32).toString('base64');
@@ -172,23 +149,6 @@ describe('jobs', { concurrency: 3 }, () => {
     assert.equal((await ticking).outcome, 'exception');
     assert.deepEqual(await outcomes(worker, 1), ['lost']);
     assert.equal((await getLease(group.EDGELECT_LOCKFILE_PATH)).slotResult, undefined);
-  });
-
-  test('two groups, one with a job behind a binding and one with a URL: each calls its own', async () => {
-    const bound = [];
-    const JOB__REPORTS = async (request) => new Response(null, { status: bound.push(await request.json()) && 204 });
-    const { asked, url } = await jobServer();
-    const [reports, mail] = [await slotGroup(), await slotGroup()];
-    const { EDGELECT_LOCKFILE_PATH: path, ...common } = reports;
-    const worker = await isolate({
-      ...common, EDGELECT_GROUPS: 'reports,mail', EDGELECT_JOB_URL__MAIL: url,
-      EDGELECT_LOCKFILE_PATH__REPORTS: path, EDGELECT_LOCKFILE_PATH__MAIL: mail.EDGELECT_LOCKFILE_PATH,
-    }, { serviceBindings: { JOB__REPORTS } });
-    for (const minute of [1, 1, 2]) assert.equal((await worker.tick(slot(minute))).outcome, 'ok');
-    const calls = [bound, asked.map(({ body }) => JSON.parse(body))];
-    assert.deepEqual(calls.map((own) => own.map(({ slot: at }) => (at - FIRST) / MINUTE)), [[1, 2], [1, 2]]);
-    assert.deepEqual(calls.map((own) => [...new Set(own.map(({ group }) => group))]), [[path], [mail.EDGELECT_LOCKFILE_PATH]]);
-    await until(() => worker.logged().includes(`previous="${slot(1).getTime()} ok by `));
   });
 
   test('a trigger that names no time has a slot by the period alone', async () => {

@@ -67,23 +67,6 @@ test('the npm package leads over an R2 binding in workerd, with no credentials',
   await leadsTwice(worker, async () => (await (await worker.bucket()).get(KEY)).json());
 });
 
-test('the doctor over an R2 binding: its conditions hold, its clocks are not told, and a `put` without them is found out', async () => {
-  const worker = lines(OVER_R2);
-  const { finding, steps, clockOffset, counted } = await worker.ask('/doctor');
-  assert.deepEqual([finding, clockOffset, steps.length, counted.get + counted.put], ['holds', null, 10, 45]);
-  assert.deepEqual(steps.filter((step) => step.finding !== 'holds').map(({ step }) => step), ['clocks']);
-  const { objects } = await (await worker.bucket()).list();
-  assert.deepEqual(objects.map(({ key, size }) => key.startsWith(`${KEY}.probe-`) && size < 1000), [true]);
-  const forgetful = await worker.ask('/forgetful');
-  assert.deepEqual([forgetful.finding, forgetful.steps.map(({ step }) => step)], ['violated', ['update of an absent object']]);
-});
-
-test('c41 over an R2 binding in workerd a term is read at every millisecond and lost by none of these', async () => {
-  const { looks, reason, losses, terms } = await lines(OVER_R2).ask('/look');
-  assert.deepEqual([reason, losses, terms], [undefined, [], 1], `after ${looks} looks`);
-  assert.ok(looks > 1_000, `${looks} looks`);
-});
-
 for (const flags of [[], ['no_global_navigator']]) {
   test(`c41 js/entry/workerd.js knows that it is on Workers, which have one clock, with the flags [${flags}]`, async () => {
     const told = "Response.json({ singleClock: new Host().singleClock, named: 'navigator' in globalThis })";

@@ -58,16 +58,6 @@ const STEPS = {
     const tried = (binding) => { try { return String(new R2Storage(binding)); } catch (error) { return error.message; } };
     return { service: tried(F), names: typeof F.head, kv: tried(K) };
   },
-  async signals(bucket) {
-    const storage = new R2Storage(bucket);
-    const all = [[undefined], [null], [{}], [{ signal: undefined }], [{ signal: null }], [{ signal: new AbortController().signal }]];
-    const ends = [];
-    for (const [index, args] of all.entries()) {
-      const { etag } = await storage.putIfMatch(`signal ${index}`, bytes('a'), null, ...args);
-      ends.push((await storage.get(`signal ${index}`, ...args)).etag === etag && (await storage.get('none', ...args)) === null);
-    }
-    return ends;
-  },
 };
 
 export default {

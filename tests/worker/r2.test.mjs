@@ -58,10 +58,6 @@ test('a service binding has every method and a KV namespace has some: neither is
   assert.equal(names, 'function', 'this is why: its methods are found only when they are called');
 });
 
-test('it works with a signal, with none, with null', async () => {
-  assert.deepEqual(await step('signals'), Array(6).fill(true));
-});
-
 test('with EDGELECT_FORMAT the lease in R2 is a record for Kubernetes members, and one that they released is taken within a tick', async () => {
   const worker = await warm({ ...VARIABLES, EDGELECT_FORMAT: 'kubernetes' }, R2);
   const bucket = await worker.bucket();

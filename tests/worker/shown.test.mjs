@@ -10,7 +10,7 @@ const TIMES = { EDGELECT_LEADER_TIMEOUT: 2500, EDGELECT_FREQUENT_INTERVAL: 500, 
 const SLOT = Date.UTC(2026, 10, 23, 11, 55);
 const record = (more) => JSON.stringify({
   leaderID: 'before', lastUpdated: '0001-01-01T00:00:00Z', session: 'hidden-session', sequence: 1, term: 5, leaseMs: 2500, acquired: '2026-11-21T06:00:00Z', transitions: 4,
-  slot: SLOT, slotTerm: 5, slotDone: true, slotResult: 'ok', history: [{ term: 4, by: 'a', how: 'expired' }, { term: 3, by: 'a', how: 'odd' }], format: 1, ...more,
+  slot: SLOT, slotTerm: 5, slotDone: true, slotResult: 'ok', slotTookMs: 5, history: [{ term: 4, by: 'a', how: 'expired' }, { term: 3, by: 'a', how: 'odd' }], format: 1, ...more,
 });
 const worker = async (variables, keys = ['leader.json']) => {
   const path = variables.EDGELECT_GROUPS ? {} : { EDGELECT_LOCKFILE_PATH: 'leader.json' };
@@ -30,6 +30,9 @@ describe('what a Worker shows', { concurrency: 3 }, () => {
     assert.deepEqual(await off.statuses(TOKEN), [404, 404, 404]);
     const byToken = await worker({ EDGELECT_PAGE: 'token', EDGELECT_STATUS_TOKEN: TOKEN });
     assert.deepEqual([await byToken.statuses(), await byToken.statuses(`${TOKEN}x`), await byToken.statuses(TOKEN)], [[200, 401, 401], [200, 401, 401], [200, 200, 200]]);
+    for (const wrong of ['Bearer ', `Basic ${TOKEN}`, TOKEN]) assert.equal((await byToken.ask('/status.json', { headers: { authorization: wrong } })).status, 401, wrong);
+    const { lastSlot, ...status } = JSON.parse((await byToken.get('/status.json', TOKEN)).text);
+    assert.deepEqual([lastSlot, status.role, 'session' in status], [{ slot: SLOT, outcome: 'ok', by: 'before' }, 'none', false]);
     const open = await worker({ EDGELECT_PAGE: 'public' });
     assert.deepEqual(await open.statuses(), [200, 200, 200]);
     const { type, policy, text } = await open.get('/');

@@ -147,15 +147,6 @@ pub fn random() -> String {
     Workerd::new().random().map_or_else(|problem| problem, |bytes| hex(&bytes))
 }
 
-/// The settings in force, or the error.
-#[wasm_bindgen]
-pub fn settings(env: Env) -> String {
-    match config(variables(&env)) {
-        Ok(config) => format!("{} {:?}", config.to_json(), config.clock),
-        Err(error) => error.message(),
-    }
-}
-
 /// A checkpoint beside the lease that the variables name: what a second term finds, whether the first is then refused, and
 /// whether the object is a native record.
 #[wasm_bindgen]
@@ -176,12 +167,4 @@ pub async fn checkpoint(env: Env) -> String {
     };
     let wrong = lease.at("/cursor.json").err().expect("it is no key");
     format!("{:?} {:?} {native} {}", second.value(), zombie.kind, wrong.message())
-}
-
-/// What a Worker's variables name: a store, or the error.
-#[wasm_bindgen]
-pub fn store(env: Env) -> String {
-    let store = config(variables(&env))
-        .and_then(|config| AnyStore::from_env(&env, &config, &Workerd::new()));
-    store.map_or_else(|error| error.message(), |store| store.describe())
 }

@@ -1,0 +1,96 @@
+// The tools that judge: what a numbered case holds by, the lanes of `npm test`, licences, and the rules of the demo.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { after, test } from 'node:test';
+import { Rules } from '../../js/demo/rules.mjs';
+import { runLanes } from '../../js/tools/lanes.mjs';
+import { loadJudge } from '../../js/tools/licences.mjs';
+import { numberedTests, readLibtest } from '../../js/tools/outcomes.mjs';
+import { broken, judge } from '../../js/tools/scenarios.mjs';
+
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-tools-'));
+after(() => fs.rmSync(folder, { recursive: true, force: true }));
+
+test('a case holds by a test that passed, and by nothing less; numbered tests are found where the suites are, and nowhere else', () => {
+  const two = [{ file: 'f', name: 'c03 it', cases: [3] }, { file: 'f', name: 'c03 more', cases: [3] }];
+  for (const [outcomes, outcome, { cases = [{ case: 3, title: 'three' }], tests = two.slice(0, 1) } = {}] of [
+    [{ 'c03 it': 'passed' }, 'passed'],
+    [{ 'c03 it': 'skipped' }, 'no test of it passed'],
+    [{}, 'no test', { tests: [] }],
+    // One that did not run hides nothing.
+    [{ 'c03 it': 'passed' }, 'failed', { tests: two }],
+    // A name with a placeholder stands for all that were made of it.
+    [{ 'c03 on a': 'passed', 'c03 on b': 'failed' }, 'failed', { tests: [{ file: 'f', name: 'c03 on ${name}', cases: [3] }] }],
+    [{}, 'pending', { cases: [{ case: 3, title: 'three', pending: 'later' }], tests: [] }],
+  ]) {
+    const rows = judge(cases, tests, Object.entries(outcomes).map(([name, one]) => ({ file: 'f', name, outcome: one })));
+    assert.deepEqual([rows[0].outcome, broken(rows).length], [outcome, ['passed', 'pending'].includes(outcome) ? 0 : 1], outcome);
+  }
+  // Written apart, so that no test is found in this very file.
+  const found = (file, text) => {
+    const root = path.join(folder, file);
+    for (const name of [file, 'src/.keep', 'tests/.keep']) fs.mkdirSync(path.dirname(path.join(root, name)), { recursive: true });
+    fs.writeFileSync(path.join(root, file), text.replaceAll('NN', 'c03'));
+    return numberedTests(root).map(({ name, cases }) => `${name}: ${cases}`);
+  };
+  const rust = '#[test]\nfn NN_c04_a() {}\n\n#[tokio::test]\n#[ignore = "x"]\nasync fn NN_b() {}\n\nfn NN_no_test() {}\n';
+  assert.deepEqual(found('src/store/s3.rs', rust), ['c03_c04_a: 3,4', 'c03_b: 3']);
+  assert.deepEqual(found('tests/js/a.test.mjs', "test('NN it\\'s one', () => {});\ntest.skip('NN never', () => {});\n"), ["c03 it's one: 3"]);
+  assert.throws(() => found('tests/sim/a.rs', rust), /tests\/sim\/a\.rs has the scenario test c03.*move the test/);
+  const text = (sums) => `\ntest a::c03_x ... ok\ntest c05_z ... ignored, slow\n\ntest result: ${sums}; 0 measured\n`;
+  assert.deepEqual(readLibtest(text('ok. 1 passed; 0 failed; 1 ignored')), [{ name: 'a::c03_x', outcome: 'passed' }, { name: 'c05_z', outcome: 'skipped' }]);
+  assert.equal(readLibtest(text('ok. 2 passed; 0 failed; 1 ignored')), undefined, 'its lines and its sums disagree');
+});
+
+test('a step that fails ends the others and shows its output last; with keepGoing those run that do not need it', async () => {
+  /** Runs steps that each are a line of JavaScript; what was said, the exit code, and which began and ended. */
+  const ran = async (steps, keepGoing) => {
+    const order = path.join(folder, `order-${keepGoing}`);
+    const command = (name) => [process.execPath, '-e', `const note = (what) => require('fs').appendFileSync(${JSON.stringify(order)}, what + ' ${name}\\n');
+      note('begins'); (async () => { ${steps[name].code ?? ''} })().then(() => note('ends'))`];
+    const [said, { log }] = [[], console];
+    console.log = (line) => said.push(line);
+    try {
+      const named = Object.entries(steps).map(([name, one]) => ({ name, what: 'a step', ...one }));
+      const code = await runLanes(named, { keepGoing, command, logs: path.join(folder, 'logs') });
+      return { code, said: said.join('\n'), order: fs.readFileSync(order, 'utf8').trim().split('\n') };
+    } finally {
+      console.log = log;
+    }
+  };
+  const broken = { lane: 'computes', code: "console.log('the whole'); console.error('story'); process.exit(3);" };
+  const [later, afterIt] = [{ lane: 'computes' }, { lane: 'waits', after: ['broken'] }];
+  const one = await ran({ broken, later, long: { lane: 'waits', code: 'await new Promise((resolve) => setTimeout(resolve, 60_000));' }, afterIt });
+  assert.ok(one.code === 1 && !['begins later', 'ends long', 'begins afterIt'].some((line) => one.order.includes(line)));
+  assert.match(one.said, /^long +not run$[^]*=== broken failed; its output, kept in .*:\n\nthe whole\nstory\n$/m);
+  const other = await ran({ broken, later, afterIt }, true);
+  assert.ok(other.code === 1 && other.order.includes('ends later') && !other.order.includes('begins afterIt'));
+});
+
+test('a licence is allowed if what it offers can be taken of the list alone', async () => {
+  const isAllowed = await loadJudge();
+  for (const [licence, allowed] of [['(MIT OR GPL-3.0-only) AND Unicode-3.0', true], ['MIT AND LGPL-3.0-or-later', false], [undefined, false]]) {
+    assert.equal(isAllowed(licence, ['MIT', 'Apache-2.0', 'Unicode-3.0']), allowed, String(licence));
+  }
+});
+
+test('the demo sees terms that do not grow, two leaders, a slow failover and a runtime that never led', () => {
+  const judged = (play) => {
+    const rules = new Rules({ failoverLimitMs: 12_000 });
+    const told = (call) => (member, term, atMs, remainingMs = 5_000) => rules[call]({ member, term, atMs, remainingMs });
+    play({ rules, began: told('acquired'), proven: told('proven'), again: told('shownAgain') });
+    return rules.broken.join('\n');
+  };
+  const fleet = [{ name: 'node-1', runtime: 'Node' }, { name: 'node-2', runtime: 'Node' }, { name: 'deno', runtime: 'Deno' }];
+  for (const [play, says] of [
+    [({ rules, began, proven }) => [began('a', 10, 1_000), proven('a', 10, 3_000), rules.ended('a', 4_000), began('b', 11, 4_500), rules.failover('a stop', 500)], /^$/],
+    [({ began }) => [began('b', 10, 20_000), began('a', 10, 1_000)], /^[^\n]*terms must grow[^\n]*$/],
+    [({ began, proven }) => [began('a', 10, 1_000), began('b', 11, 2_000), proven('b', 11, 2_500), proven('a', 10, 2_400), proven('a', 10, 2_600)], /^[^\n]*both had authority[^\n]*$/],
+    [({ rules, began, again, proven }) => [began('a', 10, 1_000), rules.endedUnseen('a'), again('a', 10, 2_000), proven('a', 10, 4_000), began('b', 11, 3_000), proven('b', 11, 3_500)], /both had authority/],
+    // News of an end that comes after the fence does not stretch the authority.
+    [({ rules, began, proven }) => [began('a', 10, 1_000, 2_000), began('b', 11, 3_500), proven('b', 11, 4_500), rules.ended('a', 4_000)], /^$/],
+    [({ rules, began }) => [rules.failover('the crash', 12_001), began('deno', 10, 1_000), rules.everyRuntimeLed(fleet)], /^[^\n]*the crash took 12001 ms[^\n]*\nNode never led: every runtime must lead once$/],
+  ]) assert.match(judged(play), says);
+});
