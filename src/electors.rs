@@ -257,8 +257,8 @@ impl<H: Host + Clone + 'static> Electors<H> {
         groups.iter().map(|(group, handle)| (group.clone(), handle.clone())).collect()
     }
 
-    /// How many questions of peers are held at most.
-    pub(crate) fn most_held(&self) -> u64 {
+    /// How many questions of peers all groups hold at most: so many connections are kept open for them.
+    pub fn most_held(&self) -> u64 {
         let of = |handle: &Handle| handle.with(|election| election.config().peers.most);
         self.shared.groups.borrow().values().map(of).fold(0, u64::saturating_add)
     }
