@@ -72,7 +72,9 @@ export class Shards {
     const session = this.#session ?? this.#last;
     const inside = session?.electors.some((elector) => elector[INSIDE]);
     const ended = this.#session ? this.#end(session, session.finish) : this.#ending;
-    if (!inside) await ended;
+    // Nobody waits for it then; what stops is told of by the electors.
+    if (inside) void ended?.catch(() => {});
+    else await ended;
   }
 
   /** Runs the work for each shard that this member leads, until the signal fires or it is stopped. */
