@@ -1,7 +1,7 @@
 // Builds the simulator's world for the members of the npm package (tests/faces) into build/faces/.
 import fs from 'node:fs';
 import path from 'node:path';
-import { bind } from './build.mjs';
+import { bind, build } from './build.mjs';
 import { inRoot } from './paths.mjs';
 import { run } from './run.mjs';
 
@@ -9,8 +9,9 @@ const MANIFEST = inRoot('tests/faces/Cargo.toml');
 const TARGET = inRoot('target/faces');
 const OUT = inRoot('build/faces');
 
-/** Cargo knows what has not changed. */
+/** And the package itself, which stands on its own wasm; cargo knows what has not changed. */
 export async function buildFaces() {
+  await build(['npm']);
   await run('Compiling the simulated world to wasm (usually 1 min the first time)', 'cargo',
     ['build', '--locked', '--release', '--target', 'wasm32-unknown-unknown', '--manifest-path', MANIFEST],
     { env: { ...process.env, CARGO_TARGET_DIR: TARGET } });
