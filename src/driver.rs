@@ -530,14 +530,13 @@ pub async fn init<S: Store, H: Host>(
         (Outcome::Found { version, reading: lease::Reading::Lease(mut found) }, _)
             if found.session.as_deref() == Some(&session) =>
         {
-            if seen.facts.last_modified_ms.is_none() || seen.facts.date_ms.is_none() {
-                // Without both times of the store only a record that is no creation is known not to have come back after
-                // a deletion. Without it the first slot is left out.
-                found.sequence += 1;
-                found.acquired = i64::try_from(now_ms).ok();
-                let operation = write(found, Condition::Match(version));
-                perform_within(store, host, operation, timeout_ms).await;
-            }
+            // A member that reads the object by another way may hear no time of it, as by R2's binding. To such a member only
+            // a record that is no creation is known not to have come back after a deletion. Without this write the first
+            // slot is skipped.
+            found.sequence += 1;
+            found.acquired = i64::try_from(now_ms).ok();
+            let operation = write(found, Condition::Match(version));
+            perform_within(store, host, operation, timeout_ms).await;
             Ok(())
         }
         (_, Outcome::Written { version: Some(_) }) => Ok(()),

@@ -28,6 +28,16 @@ fn over(body: &str, dates: Dates) -> World {
     world
 }
 
+/// An operator runs `init` at R2's S3 endpoint, and the Worker reads by the binding.
+#[test]
+fn after_init_with_every_time_of_the_store_the_first_slot_runs_without_any() {
+    for dates in EVERY_DATES {
+        let mut world = World::with_init(Dates::Both);
+        world.store.dates.set(dates);
+        assert_eq!(world.runs(0, &once()), Done, "{dates:?}");
+    }
+}
+
 /// Every trigger was skipped for ever. Now the first says that all up to then count as claimed, and the next one runs.
 #[test]
 fn a_record_that_can_never_be_judged_costs_one_slot() {
