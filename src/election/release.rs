@@ -59,8 +59,8 @@ impl Election {
         }
         if !finish {
             // Also where the leadership is being given up already, perhaps of a term that was told to nobody: whoever
-            // resigns sits out from then on.
-            self.compete_after_ms = now.mono_ms + self.sit_out_ms();
+            // resigns sits out from then on, and never for less than they said before, by another lease.
+            self.compete_after_ms = self.compete_after_ms.max(now.mono_ms + self.sit_out_ms());
         }
         if let Some(wind_down) = &mut self.wind_down {
             wind_down.finish |= finish;
