@@ -14,7 +14,7 @@ use crate::lease::Lease;
 use crate::planted::planted;
 use crate::text::{first, nearest, quoted, unknown, visible};
 
-/// The most slots that nobody claimed which one trigger makes up for; older ones are counted and left out.
+/// The most slots that nobody claimed which one trigger makes up for; older ones are counted and not run.
 pub const MAX_MISSED: u64 = 100;
 
 /// The longest time between two slots, in milliseconds (366 days).
@@ -240,7 +240,7 @@ impl SlotsOver {
         match self {
             Self::Ran | Self::Taken => "this slot, or a later one, was claimed before",
             Self::NewGroup => {
-                "the lease object is new, or did not say which slots ran before, so this one is left out and the next can \
+                "the lease object is new, or did not say which slots ran before, so this one is skipped and the next can \
                  run; `init` avoids that for a new group"
             }
             Self::Budget => {

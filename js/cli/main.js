@@ -28,7 +28,8 @@ const program = new PlainCommand('edgelect')
   .addHelpText('after', `
 Example:
   npx edgelect demo               a crash, a resignation and a late write, in five seconds
-  npx edgelect run -- COMMAND     a command that runs only on the machine that leads
+  npx edgelect run --lockfile-path leader/job -- COMMAND
+                                  a command that runs only on the machine that leads
   npx edgelect status             who leads, or why nobody does
   npx edgelect doctor             whether your bucket may be trusted with leases
   npx edgelect init               a new group, whose first member leads at once

@@ -15,7 +15,7 @@ const MINUTE_MS = 60_000;
 
 /** A program that runs on many machines. */
 const onMachines = ({ manifest, install, start, ...more }) => ({
-  values: ['bucket', 'endpoint', 'region', 'lockfile', 'serverId', 'cron'], dialect: 'crontab', install, start, ...more,
+  values: ['bucket', 'endpoint', 'region', 'lockfilePath', 'serverId', 'cron'], dialect: 'crontab', install, start, ...more,
   files: {
     ...manifest, 'report.mjs': 'report.mjs', 'main.mjs': 'main.mjs', 'README.md': 'README.md', '.env.example': 'env.example', '.gitignore': 'gitignore',
   },
@@ -29,7 +29,7 @@ const KINDS = {
   worker: {
     title: 'a Cloudflare Worker', what: 'its cron does the work once for each scheduled time, over an R2 bucket',
     example: "reports --bucket jobs --cron '0 3 * * MON-FRI'",
-    values: ['bucket', 'lockfile', 'serverId', 'cron'], dialect: 'cloudflare',
+    values: ['bucket', 'lockfilePath', 'serverId', 'cron'], dialect: 'cloudflare',
     files: {
       'package.json': 'worker/package.json', 'wrangler.toml': 'worker/wrangler.toml', 'src/index.js': 'worker/index.js', 'src/report.mjs': 'report.mjs',
       'README.md': 'worker/README.md', '.gitignore': 'gitignore',
@@ -148,7 +148,7 @@ function textsFor(kind, values) {
   const { install, run, start, dialect } = KINDS[kind];
   const { version, engines, devDependencies } = JSON.parse(fs.readFileSync(PACKAGE, 'utf8'));
   const shared = {
-    NAME: values.name, BUCKET: values.bucket, ENDPOINT: values.endpoint, REGION: values.region, LOCKFILE: values.lockfile, SERVER_ID: values.serverId,
+    NAME: values.name, BUCKET: values.bucket, ENDPOINT: values.endpoint, REGION: values.region, LOCKFILE: values.lockfilePath, SERVER_ID: values.serverId,
     HOST: hostOf(values), VERSION: version, ENGINES: engines.node, WRANGLER: devDependencies.wrangler, INSTALL: install, RUN: run, START: start,
   };
   if (values.cron === undefined) return shared;

@@ -2,7 +2,7 @@
 import os from 'node:os';
 import { EXIT, commandOf } from './command.js';
 import { name } from './status.js';
-import { codeOf, electorOptions, jsonOf } from './store.js';
+import { codeOf, jsonOf, namedOptions } from './store.js';
 
 export const stepDown = () => commandOf('step-down')
   .action((flags) => run('step-down', flags, async (elector, words) => {
@@ -29,12 +29,7 @@ async function run(command, { by = userName(), why, json, for: _for, until: _unt
   process.exitCode = EXIT.failed;
   const { Elector } = await import('edgelect');
   try {
-    if (!flags.lockfilePath && !process.env.EDGELECT_LOCKFILE_PATH) {
-      console.error('edgelect: --lockfile-path = (not set): name the group, by this flag or by EDGELECT_LOCKFILE_PATH.');
-      process.exitCode = EXIT.settings;
-      return;
-    }
-    const elector = new Elector(await electorOptions(flags));
+    const elector = new Elector(await namedOptions(flags));
     const [receipt, text] = await ask(elector, { by, why });
     console.log(json ? jsonOf(receipt) : text);
     process.exitCode = EXIT.done;

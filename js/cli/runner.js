@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Child, codeOfSignal, startGuard, timesOf } from './child.js';
 import { EXIT } from './command.js';
 import { nowMs } from './group.js';
-import { codeOf, electorOptions, exitOf, jsonOf, look, visible } from './store.js';
+import { codeOf, exitOf, jsonOf, look, namedOptions, visible } from './store.js';
 
 const KILL_AFTER_MS = 8_000;
 const MOMENT_MS = 20;
@@ -128,7 +128,7 @@ export class Runner {
     if (this.#command[0] === '') throw Object.assign(new Error('COMMAND = "": name a program'), { code: 'EDGELECT_CONFIG' });
     for (const name of PASSED) process.on(name, () => this.#onSignal(name));
     const serverId = this.#flags.serverId ?? (process.env.EDGELECT_SERVER_ID || `${os.hostname()}-${process.pid}`);
-    this.#options = await electorOptions({ ...this.#flags, serverId });
+    this.#options = await namedOptions({ ...this.#flags, serverId });
     const { Elector } = await import('edgelect');
     let waits;
     const onStatus = (status) => {

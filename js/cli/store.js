@@ -30,6 +30,15 @@ export const electorOptions = async (flags, environment = process.env) => {
   return { ...settings, storage: new STORAGES[kind]({ ...place, credentials: keys?.provider ?? credentials }) };
 };
 
+/** As `electorOptions`, for a command that writes: two jobs that shared a default would be one group, and one of them would
+ * never run.
+ * @throws EdgelectError `EDGELECT_CONFIG` also where nobody has named the group. */
+export const namedOptions = async (flags) => {
+  if (flags.lockfilePath || process.env.EDGELECT_LOCKFILE_PATH) return electorOptions(flags);
+  const { EdgelectError } = await import('edgelect');
+  throw new EdgelectError('--lockfile-path = (not set): name the group: a key of its own for each job', { code: 'EDGELECT_CONFIG' });
+};
+
 /** Options that have a flag. */
 const FLAG_OF = {
   leaderTimeout: '--lease', lockfilePath: '--lockfile-path', serverId: '--server-id', period: '--period', budget: '--budget', races: '--races',

@@ -21,8 +21,8 @@ const VALUES = {
     otherwise: ({ endpoint }) => (/\.r2\.cloudflarestorage\.com\b/.test(endpoint) ? 'auto' : 'us-east-1'), inHelp: 'us-east-1, or auto for R2',
   },
   // With the project's name in it: two projects that share a bucket by default must not share a lease.
-  lockfile: {
-    flag: '--lockfile <key>', what: 'the lease object; those who share it are one group', question: 'Lease object in the bucket',
+  lockfilePath: {
+    flag: '--lockfile-path <key>', what: 'the lease object; those who share it are one group', question: 'Lease object in the bucket',
     otherwise: ({ name }) => `leader/${name}.json`,
   },
   serverId: {
@@ -32,7 +32,7 @@ const VALUES = {
   cron: { flag: '--cron <fields>', what: 'when the work is due, in quotes', question: 'Cron', otherwise: () => '* * * * *' },
 };
 /** Which value a field of the elector's own settings is. */
-const OF_FIELD = { bucket: 'bucket', endpoint: 'endpoint', region: 'region', lockfilePath: 'lockfile', serverId: 'serverId' };
+const OF_FIELD = { bucket: 'bucket', endpoint: 'endpoint', region: 'region', lockfilePath: 'lockfilePath', serverId: 'serverId' };
 
 /** What a user can put right, told in one line. */
 export class Refusal extends Error {
@@ -59,16 +59,16 @@ export const completed = ({ kind, name, values: wanted }, given) => {
 export const readChecker = async (place) => {
   const { Elector, S3Storage } = await import('edgelect');
   return (given) => {
-    const { bucket, endpoint, region, lockfile, serverId, cron } = completed(place, given);
+    const { bucket, endpoint, region, lockfilePath, serverId, cron } = completed(place, given);
     try {
       const storage = new S3Storage({ bucket, endpoint: endpoint || undefined, region, credentials: NO_CREDENTIALS });
-      new Elector({ storage, lockfilePath: lockfile, serverId: serverId || undefined });
+      new Elector({ storage, lockfilePath, serverId: serverId || undefined });
     } catch (error) {
       if (!(error.field in OF_FIELD)) throw error;
       return `${nameOf(OF_FIELD[error.field])} ${error.message.replace(/^\w+ = /, '')}`;
     }
     if (place.kind === 'worker' && bucket.includes('.')) return `${nameOf('bucket')} ${JSON.stringify(bucket)}: R2 has no dots in a bucket's name: use dashes`;
-    const special = Object.entries({ lockfile, serverId }).find(([, text]) => !PLAIN.test(text));
+    const special = Object.entries({ lockfilePath, serverId }).find(([, text]) => !PLAIN.test(text));
     if (special) return `${nameOf(special[0])} ${JSON.stringify(special[1])}: use letters, digits and . _ - / @ : + = here; another name can be written into the files later`;
     return cron === undefined ? undefined : wrongCron(cron, place.dialect);
   };

@@ -213,14 +213,23 @@ pub fn groups(flags: &Flags) -> Result<Vec<(Config, Place)>, Failure> {
 /// # Errors
 /// What is missing or wrong.
 pub fn named_group(flags: &Flags) -> Result<(Config, Place, Native), Failure> {
-    if !flags.has("lockfile-path") && native::variable(PATH).is_none_or(|path| path.is_empty()) {
-        let text = "--lockfile-path = (not set): name the group, by this flag or by EDGELECT_LOCKFILE_PATH.";
-        return Err(Failure::Settings(text.to_owned()));
-    }
+    require_name(flags)?;
     let variables = Variables::new(flags, &[])?;
     let (config, host) = (variables.config()?, host()?);
     let store = variables.store(&config, host.clone())?;
     Ok((config, store, host))
+}
+
+/// Two jobs that share a default would be one group, and one of them would never run.
+///
+/// # Errors
+/// Nobody has named the group.
+pub fn require_name(flags: &Flags) -> Result<(), Failure> {
+    if flags.has("lockfile-path") || native::variable(PATH).is_some_and(|path| !path.is_empty()) {
+        return Ok(());
+    }
+    let text = "--lockfile-path = (not set): name the group: a key of its own for each job";
+    Err(Failure::Settings(text.to_owned()))
 }
 
 /// The host of a command that competes for nothing.

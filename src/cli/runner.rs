@@ -26,7 +26,7 @@ use tokio::signal::unix::{self, SignalKind};
 use super::child::{POLL_MS, Run, Times};
 use super::command::{Flags, code};
 use super::guard::Guard;
-use super::place::{Failure, Place, Variables, shown};
+use super::place::{Failure, Place, Variables, require_name, shown};
 use super::processes::{Family, MARK, now_ms};
 use super::tell;
 
@@ -134,6 +134,7 @@ impl Runner {
         let signals: io::Result<_> = PASSED.iter().chain([&Signal::SIGCHLD]).map(listen).collect();
         let name = nix::unistd::gethostname().unwrap_or_default();
         let server_id = format!("{}-{}", name.to_string_lossy(), getpid());
+        require_name(flags)?;
         let variables = Variables::new(flags, &[("EDGELECT_SERVER_ID", server_id)])?;
         let config = variables.config()?;
         let times = Times::new(&config, flags.number("grace"))?;

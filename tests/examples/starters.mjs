@@ -66,7 +66,7 @@ async function always(place, kind) {
 
 async function worker(place) {
   const cron = '*/5 8-18 * * MON-FRI';
-  const { folder, lines } = await made(place, 'worker', 'cron-worker', ['--cron', cron, '--lockfile', LOCKFILE, '--bucket', 'jobs']);
+  const { folder, lines } = await made(place, 'worker', 'cron-worker', ['--cron', cron, '--lockfile-path', LOCKFILE, '--bucket', 'jobs']);
   assert.deepEqual(lines, ['Next, and README.md says how to fire its cron:', 'cd cron-worker && npm install', 'npm run dev']);
   const { dependencies, devDependencies, engines } = JSON.parse(read(folder, 'package.json'));
   const ours = JSON.parse(read(inRoot(), 'package.json'));
@@ -137,7 +137,7 @@ async function made({ folder, users }, kind, name, flags) {
 async function installed(place, kind, name, flags) {
   const { bucket, endpoint, credentials } = place.store;
   const lockfile = `${name}/${LOCKFILE}`;
-  const { cwd, folder, lines } = await made(place, kind, name, [...flags, '--bucket', bucket, '--endpoint', endpoint, '--lockfile', lockfile]);
+  const { cwd, folder, lines } = await made(place, kind, name, [...flags, '--bucket', bucket, '--endpoint', endpoint, '--lockfile-path', lockfile]);
   const env = {
     ...cleanEnv(), ...denoVariables(place), npm_config_cache: path.join(place.folder, 'starters-cache'),
     PATH: [path.dirname(HOST_NODE), inRoot('node_modules/.bin'), process.env.PATH].join(path.delimiter),

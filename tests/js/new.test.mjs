@@ -22,7 +22,7 @@ test('each starter has its files, the values that were given, and the two lines 
   fs.mkdirSync(path.join(folder, 'mail/.git'), { recursive: true });
   const [node, deno, worker] = await Promise.all([
     starter('node', 'Mail Reports', ...flags),
-    starter('deno', 'deep/mail', '--always', '--bucket', 'jobs', '--region', 'eu-central-1', '--lockfile', 'leader/other.json'),
+    starter('deno', 'deep/mail', '--always', '--bucket', 'jobs', '--region', 'eu-central-1', '--lockfile-path', 'leader/other.json'),
     starter('worker', 'mail', '--bucket', 'jobs', '--cron', '59 23 LW * MON#2,friL'),
   ]);
   for (const { code, stderr } of [node, deno, worker]) assert.deepEqual([code, stderr], [0, '']);
@@ -77,8 +77,8 @@ const REFUSED = [
   [['worker', 'a', '--bucket', 'my.jobs'], '--bucket "my.jobs": R2 has no dots in a bucket\'s name: use dashes'],
   [['node', 'a', '--endpoint', 'http://s3.example.com'], '--endpoint "http://s3.example.com": must begin with https://; http:// is for loopback addresses only, because a lease that somebody on the way can change protects nothing; for a store on a private network see docs/options.md#a-store-on-a-private-network'],
   [['deno', 'a', '--endpoint', 'https://id:secret@s3.example.com'], '--endpoint "(not shown)": has no user name and no password: credentials are an option of their own'],
-  [['node', 'a', '--lockfile', '/leader.json'], '--lockfile "/leader.json": is the key of the lease object: 1 to 1024 bytes, without a leading slash, empty or dot segments, or control characters, such as "leader/my-group.json"'],
-  [['worker', 'a', '--lockfile', "a'b"], `--lockfile "a'b": ${PLAIN_RULE}`],
+  [['node', 'a', '--lockfile-path', '/leader.json'], '--lockfile-path "/leader.json": is the key of the lease object: 1 to 1024 bytes, without a leading slash, empty or dot segments, or control characters, such as "leader/my-group.json"'],
+  [['worker', 'a', '--lockfile-path', "a'b"], `--lockfile-path "a'b": ${PLAIN_RULE}`],
   [['node', 'a', '--server-id', 'a\nEDGELECT_BUCKET=b'], '--server-id "a\\nEDGELECT_BUCKET=b": must be 1 to 1024 bytes without control characters'],
   [['node', 'a', '--cron', '* * * *'], '--cron "* * * *": has 4 fields, and a cron has five: minute, hour, day of the month, month, day of the week'],
   [['worker', 'a', '--cron', '0 3 * * 0'], '--cron "0 3 * * 0": names "0" as the day of the week, which is * or 1 to 7 or SUN to SAT, as in 1-5, */10 or 1,15'],
@@ -121,7 +121,7 @@ test('on a terminal what is left out is asked, a wrong answer again; Enter takes
   assert.match(left.shown, /\nedgelect: nothing was written\n$/);
   assert.ok(!fs.existsSync(path.join(folder, 'left')));
 
-  const all = await ask(['deno', 'always', '--always', '--bucket', 'jobs', '--endpoint', '', '--region', 'us-east-1', '--lockfile', 'l', '--server-id', ''], []);
+  const all = await ask(['deno', 'always', '--always', '--bucket', 'jobs', '--endpoint', '', '--region', 'us-east-1', '--lockfile-path', 'l', '--server-id', ''], []);
   assert.equal(all.code, 0, all.shown);
   assert.doesNotMatch(all.shown, /\]: /, 'nothing is left to ask, and a program that keeps running has no cron');
 });

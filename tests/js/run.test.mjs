@@ -255,6 +255,7 @@ test('what is wrong is one line, or two with a hint, and 2; a store that fails i
     ...(npmOnly.skip ? [] : [[['--', ''], {}, 2, /name a program/]]),
     [['--lease', '10ms', '--', 'true'], {}, 2, /^edgelect: --lease = 10: /],
     [['--lease', '15s', '--grace', '20s', '--', 'true'], {}, 2, /^edgelect: --grace = 20000 ms: at most \d+ ms/],
+    [['--', 'true'], { EDGELECT_LOCKFILE_PATH: '' }, 2, /^edgelect: --lockfile-path = \(not set\): name the group/],
     [['--endpoint', 'no url', '--', 'true'], {}, 2, /endpoint/],
     [['--profile', 'nobody', '--', 'true'], { EDGELECT_ACCESS_KEY_ID: '', EDGELECT_SECRET_ACCESS_KEY: '' }, 2, /^edgelect: profile "nobody": /],
     [['-n', '--', 'true'], { EDGELECT_ENDPOINT: 'http://127.0.0.1:1' }, 1, /no answer/],

@@ -28,7 +28,7 @@ test('--help of each command has every option, text and exit code of the one fil
 });
 
 test('a duration has a unit or is in seconds', async () => {
-  const wait = (text) => edgelect(['run', `--wait=${text}`, '--grace', '1h', '--bucket', 'jobs', '--', 'true'], {
+  const wait = (text) => edgelect(['run', `--wait=${text}`, '--grace', '1h', '--bucket', 'jobs', '--lockfile-path', 'leader/job', '--', 'true'], {
     variables: { AWS_ACCESS_KEY_ID: 'id', AWS_SECRET_ACCESS_KEY: 'the-secret' },
   });
   for (const text of ['90', '1.5s', '250ms', '366d']) assert.match((await wait(text)).stderr, /^edgelect: --grace = 3600000 ms/, text);

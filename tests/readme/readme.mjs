@@ -7,7 +7,7 @@ import { PlainError, step } from '../../js/tools/run.mjs';
 import { RAN_BEFORE, putRecord } from '../examples/group.mjs';
 import { devBlock } from './dev-block.mjs';
 
-const MOST_LINES = 110;
+const MOST_LINES = 125;
 const README = fs.readFileSync(inRoot('README.md'), 'utf8');
 const REPORT = 'export const writeReport = ({ token, signal }) => console.log(`wrote as term ${token}, aborted: ${signal.aborted}`);\n';
 /** The same for a daemon, which then gets the signal that a deploy sends. */
@@ -15,8 +15,8 @@ const CONSUMED = REPORT.replace('=> console', '=> { console').replace(');\n', ")
 const DENO_RUN = ['run', '--quiet', '--no-prompt', '--allow-env', '--allow-net=127.0.0.1', 'lead.mjs'];
 /** Every command in the README, and which step of `npm test` runs it. */
 const COMMANDS = {
-  'npx edgelect demo': 'node', 'npx edgelect doctor': 'node', 'npx edgelect init --lockfile-path leader/report.json': 'node', 'npx edgelect new node my-job': 'examples', 
-  'npx edgelect run -- COMMAND': 'node', 'npx edgelect slot --period 1d -- COMMAND': 'node',
+  'npx edgelect demo': 'node', 'npx edgelect doctor --lockfile-path leader/report.json': 'node', 'npx edgelect init --lockfile-path leader/report.json': 'node', 'npx edgelect new node my-job': 'examples', 
+  'npx edgelect run --lockfile-path leader/a -- COMMAND': 'node', 'npx edgelect new worker my-job': 'examples',
   'npm start -- --once': 'demo', 'npm test': 'all of them', 'npm install edgelect': 'package', 
   'cargo add edgelect --features native': 'readme', 'npm run figures -- NAME': 'figures',
 };
