@@ -13,7 +13,7 @@ import { bundled, inWorkerd } from '../../js/tools/workerd.mjs';
 import { check } from './checker.mjs';
 import { chance, networkPhases, processPhases } from './plan.mjs';
 import { FAULTS, startProxy } from './proxy.mjs';
-import { startResource } from './resource.mjs';
+import { startResource } from './fenced.mjs';
 import { COMPLETE_FROM_S, report } from './report.mjs';
 import { START_LIMIT_MS, playThrough } from './run.mjs';
 

@@ -15,7 +15,7 @@ import { chance } from './plan.mjs';
 import { startProxy } from './proxy.mjs';
 import { START_LIMIT_MS, playThrough } from './run.mjs';
 import { checkSlots } from './slots-checker.mjs';
-import { startEndpoint } from './slots-endpoint.mjs';
+import { startEndpoint } from './fenced.mjs';
 import { SlotMember } from './slots-members.mjs';
 import { MEMBERS, fates, jobOf, requestFaults, triggersOf, weather } from './slots-plan.mjs';
 import { reportSlots } from './slots-report.mjs';
@@ -233,7 +233,7 @@ class Leg {
     this.#tell({ event: 'fault', kind: 'stop', at, on: member.name, slot: this.#newest.slot, atMs: Date.now() });
     await pause((1.3 + 0.7 * share) * LEASE_MS);
     // Somebody else is called before it goes on, so that it goes on as a zombie.
-    await findWithin(2 * LEASE_MS, () => this.#endpoint.highest > term);
+    await findWithin(2 * LEASE_MS, () => this.#endpoint.tokens.highest > term);
     if (this.#closed) return;
     member.goOn();
     this.#tell({ event: 'fault', kind: 'go on', on: member.name, slot: this.#newest.slot, atMs: Date.now() });
