@@ -47,7 +47,10 @@ const stop = async ({ elector }) => {
   await stopped;
 };
 
-const NAMED = { 'no object': null, 'an empty object': {}, 'no secret': { accessKeyId: 'first' }, 'a number': { accessKeyId: 'first', secretAccessKey: 7 } };
+const NAMED = {
+  'no object': null, 'an empty object': {}, 'no secret': { accessKeyId: 'first' }, 'a number': { ...WHOLE, secretAccessKey: 7 },
+  'two lines': { ...WHOLE, secretAccessKey: 's\n' },
+};
 for (const [name, bad] of Object.entries(NAMED)) {
   test(`credentials that are still good are not replaced by a provider that gives ${name} once`, async () => {
     const world = await leadingWith(({ asked }) => {

@@ -84,6 +84,7 @@ const REFUSED = {
       [{ credentials: { ...credentials, [name]: text } }, `credentials.${name}`, new RegExp(`^credentials\\.${name} = \\(not shown\\): ${ONE_LINE}$`)])),
     [{ endpoint: 'http://seaweedfs:8333' }, 'endpoint', /; for a store on a private network see docs\/options\.md#a-store-on-a-private-network$/],
     [{ password: secret }, 'password'],
+    [{ credentials: undefined }, 'credentials.accessKeyId', /credentials are/],
     [{ credentials: { ...credentials, accessKeyId: credentials } }, 'credentials.accessKeyId'],
     [{ credentials: { ...credentials, accessKeyId: noJson } }, 'credentials.accessKeyId'],
     [{ kind: 'epochs' }, 'kind'],
