@@ -111,11 +111,13 @@ describe('stores', { concurrency: 2 }, () => {
     assert.deepEqual(asked, [{ group: group.EDGELECT_LOCKFILE_PATH, slot: slot.getTime(), term: terms(worker)[0], serverId: 'the-worker' }]);
   });
 
-  test('a tick whose store can\'t be used fails, and Cloudflare counts it', async () => {
+  test('a tick whose store can\'t be used fails, and Cloudflare counts it; one behind its time asks it nothing', async () => {
     const group = await newGroup();
     const worker = await isolate({ ...group, EDGELECT_BUCKET: 'no-such-bucket' });
     assert.equal((await worker.tick()).outcome, 'exception');
     await until(() => /^edgelect: S3 bucket "no-such-bucket".*NoSuchBucket/m.test(worker.logged()));
     assert.equal((await getLease(group.EDGELECT_LOCKFILE_PATH)).leaderID === 'the-worker', false);
+    await worker.tick(new Date(Date.now() - 3_600_000));
+    await until(() => /outcome=late requests=0$/m.test(worker.logged()));
   });
 });
