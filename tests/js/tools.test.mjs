@@ -1,17 +1,16 @@
 // The tools that judge: what a numbered case holds by, the lanes of `npm test`, licences, and the rules of the demo.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { Rules } from '../../js/demo/rules.mjs';
+import { newFolder } from '../../js/tools/cleanup.mjs';
 import { runLanes } from '../../js/tools/lanes.mjs';
 import { loadJudge } from '../../js/tools/licences.mjs';
 import { numberedTests, readLibtest } from '../../js/tools/outcomes.mjs';
 import { broken, judge } from '../../js/tools/scenarios.mjs';
 
-const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-tools-'));
-after(() => fs.rmSync(folder, { recursive: true, force: true }));
+const folder = newFolder('tools');
 
 test('a case holds by a test that passed, and by nothing less; numbered tests are found where the suites are, and nowhere else', () => {
   const two = [{ file: 'f', name: 'c03 it', cases: [3] }, { file: 'f', name: 'c03 more', cases: [3] }];
