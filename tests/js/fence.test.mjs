@@ -1,5 +1,5 @@
-// Bugs that happened, kept: what an application sees of its fence, and what listens for it. In virtual time; a loop that is
-// really blocked is in look-stack.test.mjs, and that lost work counts for nothing and is waited for is held by tests/faces.
+// Bugs that happened, kept: sessions that wait for old work, and what listens for a signal. In virtual time. That a signal has fired
+// when a blocked loop goes on, and that lost work counts for nothing and is waited for, is held by tests/faces.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { virtualRuntime } from './virtual.mjs';
@@ -7,7 +7,7 @@ import { virtualRuntime } from './virtual.mjs';
 // Before the package, which must find the virtual clocks wherever it looks.
 const runtime = virtualRuntime(Date.UTC(2026, 10, 22));
 runtime.flow();
-const { LONG, gated, leading, leads, member, newGroup, putRecord, replaced, slotRecord, until, within } = await import('./group.mjs');
+const { LONG, gated, leads, member, newGroup, replaced, until, within } = await import('./group.mjs');
 
 /** Keeps the event loop busy: the clocks go on, and no timer runs. */
 const block = (ms) => runtime.jumpTo(Date.now() + ms);
@@ -37,33 +37,6 @@ const foreign = () => {
     },
   };
 };
-
-test('s10 after a blocked event loop a signal that work, a callback or a job has kept has fired before anything else is asked', async () => {
-  for (const make of [() => undefined, () => new AbortController().signal, foreign]) {
-    const seen = [];
-    const elector = member(await newGroup());
-    await within(elector.lead((term) => {
-      if (seen.length > 0) return;
-      const { signal } = term;
-      block(1_100);
-      seen.push(signal.aborted, signal.reason?.code, term.remaining());
-    }, { signal: make() }));
-    assert.deepEqual(seen, [true, 'EDGELECT_LOST', 0], String(make));
-    await elector.stop();
-  }
-  const seen = [];
-  const look = ({ signal }) => {
-    if (seen.length > 1) return;
-    block(1_100);
-    seen.push(signal.aborted);
-  };
-  const { elector, storage } = await leading({ onAcquireLeadership: look });
-  await elector.stop();
-  const first = Date.UTC(2026, 10, 21, 12);
-  putRecord(storage, slotRecord(first), 'slots');
-  await member(storage, { lockfilePath: 'slots' }).runScheduled(first + 60_000, look);
-  assert.deepEqual(seen, [true, true]);
-});
 
 test('work that waits for the next term of its own elector waits for itself until a signal or a stop ends it', async () => {
   const elector = member(await newGroup());

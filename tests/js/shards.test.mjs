@@ -1,4 +1,4 @@
-// Shards over the members that are alive, on virtual time: who gets which, and what their application hears.
+// What the application of a member of shards hears, on virtual time. Who gets which is held in tests/shards.rs.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { atEnd } from './ending.mjs';
@@ -46,38 +46,20 @@ const passing = async (promise) => {
   return ended;
 };
 
-/** Passes time, and sees no shard with two leaders. */
-const watch = async (ms, members) => {
-  for (let passed = 0; passed < ms; passed += 500) {
-    await runtime.pass(500);
-    const led = members.flatMap(({ shards }) => shards.led());
-    assert.equal(new Set(led).size, led.length, `each shard has one leader: ${led}`);
-  }
-};
-
-const sharesOf = (members) => members.map(({ shards }) => shards.led().length);
-
 test('a second member gets half of the shards, and what stops leaves its shards to the other', async () => {
   const storage = await groupOf(8);
   const one = memberOf(storage, 'one', { shards: 8 });
   await passing(one.shards.start());
-  await watch(SETTLED_MS, [one]);
+  await runtime.pass(SETTLED_MS);
   assert.deepEqual(one.shards.led(), [0, 1, 2, 3, 4, 5, 6, 7]);
   const two = memberOf(storage, 'two', { shards: 8 });
   await passing(two.shards.start());
-  await watch(SETTLED_MS, [one, two]);
-  assert.deepEqual(sharesOf([one, two]), [4, 4]);
+  await runtime.pass(SETTLED_MS);
+  assert.deepEqual([one, two].map(({ shards }) => shards.led().length), [4, 4]);
   const lost = one.heard.filter(([what]) => what === 'lost');
   assert.deepEqual(lost.map(([, shard, reason]) => [shard, reason]).sort(), two.shards.led().map((shard) => [shard, 'resigned']));
-  for (const [, shard, token] of two.heard) {
-    const before = one.heard.find(([what, of]) => what === 'leads' && of === shard);
-    assert.ok(token > before[2], 'the token has grown');
-  }
-  const [moves, heard] = [one.heard.length, two.heard.length];
-  await watch(300_000, [one, two]);
-  assert.deepEqual([one.heard.length, two.heard.length], [moves, heard], 'nothing moves');
   await passing(one.shards.stop());
-  await watch(10_000, [two]);
+  await runtime.pass(10_000);
   assert.deepEqual([one.shards.led(), two.shards.led().length], [[], 8]);
   assert.deepEqual(two.shards.status().led.length, 8);
   assert.deepEqual(one.shards.status().groups, []);

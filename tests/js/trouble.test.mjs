@@ -41,28 +41,22 @@ const breakable = (storage) => {
   return { broken, storage: bent(storage, { get: unless('get'), putIfMatch: unless('putIfMatch') }) };
 };
 
-for (const [status, code, says] of [
-  [403, 'SignatureDoesNotMatch', /secret/],
-  [403, 'InvalidAccessKeyId', /access key/],
-  [404, 'NoSuchBucket', /bucket/],
-]) {
-  test(`a store that refuses for good, with ${code}, rejects start, lead and runScheduled`, async () => {
-    const storage = refusingBucket(status, code);
-    const judge = (error) => {
-      assert.ok(error instanceof EdgelectError);
-      assert.deepEqual([error.code, error.status, error.storeCode], ['EDGELECT_STORE', status, code]);
-      assert.match(error.message, says);
-      assert.ok(!error.message.includes('shown-nowhere'));
-      return true;
-    };
-    const lines = await warned(async () => {
-      await assert.rejects(within(member(storage).start(), 10_000), judge);
-      await assert.rejects(within(member(storage).lead(() => {}), 10_000), judge);
-      await assert.rejects(within(member(storage).runScheduled(Date.now(), () => {}), 10_000), judge);
-    });
-    assert.deepEqual(lines, []);
+test('a store that refuses for good rejects start, lead and runScheduled', async () => {
+  const storage = refusingBucket(403, 'SignatureDoesNotMatch');
+  const judge = (error) => {
+    assert.ok(error instanceof EdgelectError);
+    assert.deepEqual([error.code, error.status, error.storeCode], ['EDGELECT_STORE', 403, 'SignatureDoesNotMatch']);
+    assert.match(error.message, /secret/);
+    assert.ok(!error.message.includes('shown-nowhere'));
+    return true;
+  };
+  const lines = await warned(async () => {
+    await assert.rejects(within(member(storage).start(), 10_000), judge);
+    await assert.rejects(within(member(storage).lead(() => {}), 10_000), judge);
+    await assert.rejects(within(member(storage).runScheduled(Date.now(), () => {}), 10_000), judge);
   });
-}
+  assert.deepEqual(lines, []);
+});
 
 /** Runs a program in a process of its own: `[code, stdout, stderr]`. */
 const runToEnd = (program) =>
