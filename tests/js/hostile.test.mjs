@@ -5,7 +5,7 @@ import { inspect } from 'node:util';
 import vm from 'node:vm';
 import { celeriant, DynamoDBStorage, EdgelectError, Elector, Electors, EpochStorage, MemoryStorage, R2Storage, Route53Storage, S3Storage, Shards } from 'edgelect';
 import { leaderElectionOptions, objectStoreLock } from 'edgelect/object-store-lock';
-import { FAST, LONG, bent, isReleased, leading, leads, member, newGroup, replaced, until, within } from './group.mjs';
+import { FAST, LONG, bent, isReleased, leading, leads, member, newGroup, newLocker, replaced, until, within } from './group.mjs';
 
 const credentials = { accessKeyId: 'the-id', secretAccessKey: 'SECRET-SHOWN' };
 const secret = credentials.secretAccessKey;
@@ -71,6 +71,24 @@ const REFUSED = {
     [{ lockfilePath: 'Shard-1' }, 'lockfilePath'],
   ]],
   'Elector alone': [(options) => new Elector(options), [[5]]],
+  Electors: [(options) => new Electors({ storage: new MemoryStorage(), ...options }), [
+    [{ storage: {} }, 'storage'],
+    [{ maxConnection: 3 }, 'maxConnection', /did you mean maxConnections\?/],
+    [{ maxConnections: 1 }, 'maxConnections', /from 2 to 10000/],
+    [{ leaderTimeOut: 3 }, 'leaderTimeOut', /did you mean leaderTimeout\?/],
+    [{ lockfilePath: 'a' }, 'lockfilePath', /electors\.add/],
+    [{ unref: 'yes' }, 'unref', /true or false/],
+    [{ onError: 3 }, 'onError', /a function/],
+  ]],
+  Shards: [(options) => new Shards({ storage: new MemoryStorage(), prefix: 'jobs', shards: 8, ...options }), [
+    [{ storage: newLocker() }, 'storage'],
+    ...[undefined, 'a/'].map((prefix) => [{ prefix }, 'prefix']),
+    ...[0, '8'].map((shards) => [{ shards }, 'shards']),
+    [{ onLose: 3 }, 'onLose'],
+    [{ onAcquireLeadership: nothing }, 'onAcquireLeadership'],
+    [{ onAquire: 1 }, 'onAquire', /did you mean onAcquire\?/],
+    [{ leaderTimeout: 5 }, 'leaderTimeout'],
+  ]],
   S3Storage: [s3Storage, [
     [{ endpoint: 7 }, 'endpoint'],
     [{ region: credentials }, 'region'],

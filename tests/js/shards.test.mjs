@@ -9,7 +9,6 @@ const runtime = virtualRuntime();
 const { MemoryStorage, Shards } = await import('edgelect');
 
 const SETTLED_MS = 80_000;
-const code = 'EDGELECT_CONFIG';
 
 const groupOf = async (shards) => {
   const storage = new MemoryStorage();
@@ -162,24 +161,6 @@ test('work of a shard whose term ended while onAcquire went on is not begun', as
   assert.deepEqual([calls, began], [2, [false]], 'only under the next term');
   await passing(shards.stop());
   await passing(leading);
-});
-
-test('an option that breaks a rule is refused by its name', () => {
-  const storage = new MemoryStorage();
-  for (const [options, field] of [
-    [{}, 'prefix'],
-    [{ prefix: 'a/' }, 'prefix'],
-    [{ prefix: 'a', shards: 0 }, 'shards'],
-    [{ prefix: 'a', shards: '8' }, 'shards'],
-    [{ prefix: 'a', shards: 8, onLose: 3 }, 'onLose'],
-    [{ prefix: 'a', shards: 8, onAcquireLeadership: () => {} }, 'onAcquireLeadership'],
-    [{ prefix: 'a', shards: 8, leaderTimeout: 5 }, 'leaderTimeout'],
-  ]) {
-    assert.throws(() => new Shards({ storage, shards: 8, ...options }), { code, field }, JSON.stringify(options));
-  }
-  assert.throws(() => new Shards({ storage, prefix: 'a', shards: 8, onAquire: 1 }), /did you mean onAcquire\?/);
-  const locker = { tryAcquire: () => true, renew: () => true, release: () => {} };
-  assert.throws(() => new Shards({ storage: locker, prefix: 'a', shards: 8 }), { code, field: 'storage' });
 });
 
 test('a stop from within onAcquire, the work or onLose fires the signal at once and waits for nobody', async () => {

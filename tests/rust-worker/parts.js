@@ -33,7 +33,6 @@ const timers = async (work) => {
 const own = {
   globalRandom: () => inGlobalScope,
   countedSleep: (ms, stopAfterMs) => timers(() => parts.sleep(BigInt(ms), BigInt(stopAfterMs))),
-  sleep: (ms, stopAfterMs) => parts.sleep(BigInt(ms), BigInt(stopAfterMs)),
   // The end of an event ends its connections too; so the event goes on until the test lets it end.
   fetchThenWait: async (url, limit, waitUrl) => {
     const answer = await parts.fetch(url, '', limit);
