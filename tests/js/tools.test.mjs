@@ -7,12 +7,12 @@ import { Rules } from '../../js/demo/rules.mjs';
 import { newFolder } from '../../js/tools/cleanup.mjs';
 import { runLanes } from '../../js/tools/lanes.mjs';
 import { loadJudge } from '../../js/tools/licences.mjs';
-import { numberedTests, readLibtest } from '../../js/tools/outcomes.mjs';
 import { broken, judge } from '../../js/tools/scenarios.mjs';
 
 const folder = newFolder('tools');
 
-test('a case holds by a test that passed, and by nothing less; numbered tests are found where the suites are, and nowhere else', () => {
+// Where a numbered test is not found, or its outcome not read, step `scenarios` fails.
+test('a case holds by a test that passed, and by nothing less', () => {
   const two = [{ file: 'f', name: 'c03 it', cases: [3] }, { file: 'f', name: 'c03 more', cases: [3] }];
   for (const [outcomes, outcome, { cases = [{ case: 3, title: 'three' }], tests = two.slice(0, 1) } = {}] of [
     [{ 'c03 it': 'passed' }, 'passed'],
@@ -27,20 +27,6 @@ test('a case holds by a test that passed, and by nothing less; numbered tests ar
     const rows = judge(cases, tests, Object.entries(outcomes).map(([name, one]) => ({ file: 'f', name, outcome: one })));
     assert.deepEqual([rows[0].outcome, broken(rows).length], [outcome, ['passed', 'pending'].includes(outcome) ? 0 : 1], outcome);
   }
-  // Written apart, so that no test is found in this very file.
-  const found = (file, text) => {
-    const root = path.join(folder, file);
-    for (const name of [file, 'src/.keep', 'tests/.keep']) fs.mkdirSync(path.dirname(path.join(root, name)), { recursive: true });
-    fs.writeFileSync(path.join(root, file), text.replaceAll('NN', 'c03'));
-    return numberedTests(root).map(({ name, cases }) => `${name}: ${cases}`);
-  };
-  const rust = '#[test]\nfn NN_c04_a() {}\n\n#[tokio::test]\n#[ignore = "x"]\nasync fn NN_b() {}\n\nfn NN_no_test() {}\n';
-  assert.deepEqual(found('src/store/s3.rs', rust), ['c03_c04_a: 3,4', 'c03_b: 3']);
-  assert.deepEqual(found('tests/js/a.test.mjs', "test('NN it\\'s one', () => {});\ntest.skip('NN never', () => {});\n"), ["c03 it's one: 3"]);
-  assert.throws(() => found('tests/sim/a.rs', rust), /tests\/sim\/a\.rs has the scenario test c03.*move the test/);
-  const text = (sums) => `\ntest a::c03_x ... ok\ntest c05_z ... ignored, slow\n\ntest result: ${sums}; 0 measured\n`;
-  assert.deepEqual(readLibtest(text('ok. 1 passed; 0 failed; 1 ignored')), [{ name: 'a::c03_x', outcome: 'passed' }, { name: 'c05_z', outcome: 'skipped' }]);
-  assert.equal(readLibtest(text('ok. 2 passed; 0 failed; 1 ignored')), undefined, 'its lines and its sums disagree');
 });
 
 test('a step that fails ends the others and shows its output last; with keepGoing those run that do not need it', async () => {

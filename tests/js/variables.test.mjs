@@ -32,11 +32,6 @@ test('Env has each variable, and no other', () => {
   assert.deepEqual(names.sort(), known());
 });
 
-test('wrangler.toml names no variable that the Worker does not know', () => {
-  const names = [...read('wrangler.toml').matchAll(/EDGELECT_[A-Z0-9_]+/g)].map(([name]) => name.split('__')[0]);
-  assert.ok(names.includes('EDGELECT_R2') && names.every((name) => known().includes(name)), names.join());
-});
-
 /** The rows of the first table below a heading of docs/options.md, in cells. */
 const rowsBelow = (heading) => {
   const [, text] = `\n${read('docs/options.md')}`.split(`\n${heading}\n`);
