@@ -1,23 +1,20 @@
 // Peers over real servers on loopback: who has room, who is answered without a session, and TLS. Proofs, relays and who is told
 // of a resignation are held in tests/faces.
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
-import path from 'node:path';
 import { test } from 'node:test';
 import { createServer as createTlsServer } from 'node:tls';
 import { Elector, MemoryStorage } from 'edgelect';
 import { fetchWith } from '../../js/peer-tls.js';
-import { newFolder } from '../../js/tools/cleanup.mjs';
+import { inRoot } from '../../js/tools/paths.mjs';
 import { atEnd } from './ending.mjs';
 import { peered } from './peered.mjs';
 import { until } from './until.mjs';
 
 const LEASE_MS = 9_000;
-const FREQUENT_MS = 2_500;
 
 const member = (storage, serverId, options = {}, more = {}) =>
-  peered({ storage, lockfilePath: 'peers.json', serverId, leaderTimeout: LEASE_MS, frequentInterval: FREQUENT_MS, ...options }, more);
+  peered({ storage, lockfilePath: 'peers.json', serverId, leaderTimeout: LEASE_MS, frequentInterval: 2_500, ...options }, more);
 
 /** One that leads. */
 const leading = async (storage, options, more) => {
@@ -28,17 +25,9 @@ const leading = async (storage, options, more) => {
   return leader;
 };
 
-/** A key and the certificate of this machine that it has signed itself. */
-const certificate = () => {
-  const folder = newFolder('tls');
-  const made = spawnSync('openssl', [
-    'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2', '-subj', '/CN=peers',
-    '-addext', 'subjectAltName=IP:127.0.0.1', '-keyout', 'key.pem', '-out', 'cert.pem',
-  ], { cwd: folder, encoding: 'utf8' });
-  assert.equal(made.status, 0, made.stderr);
-  const [key, cert] = ['key.pem', 'cert.pem'].map((name) => fs.readFileSync(path.join(folder, name), 'utf8'));
-  return { key, cert };
-};
+/** The key of a server of this machine, and the certificate that nobody else has signed. */
+const [key, cert] = ['PRIVATE KEY', 'CERTIFICATE'].map((name) =>
+  new RegExp(`-----BEGIN ${name}-----[^]*?-----END ${name}-----\n`).exec(fs.readFileSync(inRoot('tests/runtimes/self-signed.pem'), 'utf8'))[0]);
 
 const ask = (host, query = '', signal = undefined) => fetch(`http://${host}/health/leadership${query}`, { signal });
 
@@ -109,7 +98,6 @@ test('who waits for the leader of a slot is told when the slot is over', async (
 });
 
 test('peers are asked by TLS that only their own authority has signed', async () => {
-  const { key, cert } = certificate();
   const storage = new MemoryStorage();
   const leader = await leading(storage, { peerTls: { ca: cert } }, { secure: { key, cert } });
   const { elector: trusting } = await member(storage, 'b', { peerMode: false }, { secure: { key, cert } });
@@ -131,7 +119,6 @@ test('peers are asked by TLS that only their own authority has signed', async ()
 });
 
 test('no answer that a peer makes up ends the process or keeps a connection', async () => {
-  const { key, cert } = certificate();
   let answer;
   let open = 0;
   const server = createTlsServer({ key, cert }, (socket) => {

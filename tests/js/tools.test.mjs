@@ -1,5 +1,6 @@
-// The tools that judge: what a numbered case holds by, the lanes of `npm test`, licences, and the rules of the demo.
+// What these tests run on, and the tools that judge: what a numbered case holds by, the lanes of `npm test`, licences, and the rules of the demo.
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -7,12 +8,18 @@ import { Rules } from '../../js/demo/rules.mjs';
 import { newFolder } from '../../js/tools/cleanup.mjs';
 import { runLanes } from '../../js/tools/lanes.mjs';
 import { loadJudge } from '../../js/tools/licences.mjs';
+import { numberedTests } from '../../js/tools/outcomes.mjs';
 import { broken, judge } from '../../js/tools/scenarios.mjs';
 
 const folder = newFolder('tools');
 
-// Where a numbered test is not found, or its outcome not read, step `scenarios` fails.
-test('a case holds by a test that passed, and by nothing less', () => {
+test("these tests run on the machine's own Node, not on the one that npm puts in front of it", () => {
+  const own = execFileSync(process.env.npm_node_execpath ?? process.execPath, ['-p', 'process.version'], { encoding: 'utf8' });
+  assert.equal(process.version, own.trim());
+});
+
+// Where no test of a case is found, or an outcome not read, step `scenarios` fails.
+test('a case holds by a test that passed, and by nothing less; a numbered test that no suite runs is refused', () => {
   const two = [{ file: 'f', name: 'c03 it', cases: [3] }, { file: 'f', name: 'c03 more', cases: [3] }];
   for (const [outcomes, outcome, { cases = [{ case: 3, title: 'three' }], tests = two.slice(0, 1) } = {}] of [
     [{ 'c03 it': 'passed' }, 'passed'],
@@ -27,6 +34,9 @@ test('a case holds by a test that passed, and by nothing less', () => {
     const rows = judge(cases, tests, Object.entries(outcomes).map(([name, one]) => ({ file: 'f', name, outcome: one })));
     assert.deepEqual([rows[0].outcome, broken(rows).length], [outcome, ['passed', 'pending'].includes(outcome) ? 0 : 1], outcome);
   }
+  for (const name of ['src', 'tests/sim']) fs.mkdirSync(path.join(folder, name), { recursive: true });
+  fs.writeFileSync(path.join(folder, 'tests/sim/a.rs'), '#[test]\nfn c03_c04_a() {}\n');
+  assert.throws(() => numberedTests(folder), /tests\/sim\/a\.rs has the scenario test c03.*move the test/);
 });
 
 test('a step that fails ends the others and shows its output last; with keepGoing those run that do not need it', async () => {

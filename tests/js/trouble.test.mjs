@@ -81,20 +81,6 @@ test('a start that nobody waits for ends the process with its error, unless onEr
   }
 });
 
-test('with failFast: false a member waits for such a store, and says so once', async () => {
-  const storage = refusingBucket(403, 'SignatureDoesNotMatch');
-  const elector = member(storage, { failFast: false });
-  const lines = await warned(async () => {
-    await within(elector.start());
-    await until(() => elector.status().requests.read > 3);
-    assert.equal(elector.status().role, 'candidate');
-    assert.equal(elector.status().waiting.reason, 'store');
-    await elector.stop();
-  });
-  assert.equal(lines.length, 1);
-  assert.match(lines[0], /^edgelect: group a: .*secret/);
-});
-
 test('a problem that lasts, and its end, is a line each and ends nobody, unless onError has it, warn is false or the console throws', async () => {
   const forbidden = () => {
     throw new Error('no console');
