@@ -19,8 +19,10 @@ export class ProcessMember {
   #description;
   #rules;
   #say;
+  #onMessage;
 
-  constructor({ name, runtime, command, args, env, ready, rules, say }) {
+  /** `onMessage` hears all that it says, news or not. */
+  constructor({ name, runtime, command, args, env, ready, rules, say, onMessage = () => {} }) {
     this.role = ready === undefined ? 'starting' : 'compiling';
     this.ready = ready;
     this.name = name;
@@ -28,6 +30,7 @@ export class ProcessMember {
     this.#description = { command, args, env: { ...env, EDGELECT_SERVER_ID: name } };
     this.#rules = rules;
     this.#say = say;
+    this.#onMessage = onMessage;
   }
 
   get title() {
@@ -60,7 +63,12 @@ export class ProcessMember {
   }
 
   resign() {
-    this.#child.stdin.write('resign\n');
+    this.tell('resign');
+  }
+
+  /** Writes a line to its input. */
+  tell(line) {
+    this.#child.stdin.write(`${line}\n`);
   }
 
   /** Asks for an orderly end and resolves when the process is gone. */
@@ -71,7 +79,7 @@ export class ProcessMember {
       this.#rules.broken.push(`${this.title} did not stop within ${STOP_MS / 1000} s`);
       void endProcess(child);
     }, STOP_MS);
-    child.stdin.write('stop\n');
+    this.tell('stop');
     await closed;
     clearTimeout(late);
   }
@@ -119,6 +127,7 @@ export class ProcessMember {
     } catch {
       return this.#say(`${this.title}: ${line}`);
     }
+    this.#onMessage(message);
     const { event, atMs, term, remainingMs } = message;
     const member = this.name;
     if (event === 'acquired') this.#rules.acquired({ member, term, atMs, remainingMs });

@@ -19,6 +19,7 @@ export function startExample([program, ...args], { cwd, env, onLine }) {
   child.stderr.on('data', (text) => (errors += text));
   const ended = endOf(child).catch(({ message }) => message);
   return {
+    child,
     lines,
     ended,
     errors: () => errors,

@@ -3,13 +3,13 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import fs from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
 import { before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { DynamoDBStorage, Elector, Route53Storage } from 'edgelect';
+import { newFolder } from '../../js/tools/cleanup.mjs';
 import { AWSCLI, inRoot } from '../../js/tools/paths.mjs';
-import { atEnd, kept } from './ending.mjs';
+import { kept } from './ending.mjs';
 import { PATIENT, startAws } from './ministack.mjs';
 import { startProxy } from './proxy.mjs';
 import { until } from './until.mjs';
@@ -17,7 +17,7 @@ import { until } from './until.mjs';
 const DOMAIN = 'coordination.example.com';
 const LONG_MS = 40_000;
 
-const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-aws-'));
+const folder = newFolder('aws');
 let aws;
 let proxy;
 before(async () => {
@@ -27,7 +27,6 @@ before(async () => {
   // -S: what the machine has of the same packages is not meant.
   fs.writeFileSync(path.join(folder, 'aws'), `#!/bin/sh\nexec python3 -S '${AWSCLI}/bin/aws' "$@"\n`, { mode: 0o755 });
 });
-atEnd(() => fs.rmSync(folder, { recursive: true, force: true }));
 
 const place = () => ({ endpoint: proxy.endpoint, credentials: aws.credentials });
 

@@ -1,5 +1,6 @@
 // What the tests see of the store, signed by another implementation than ours.
 import { AwsClient } from 'aws4fetch';
+import { Elector, S3Storage } from 'edgelect';
 
 export { until } from './until.mjs';
 
@@ -28,6 +29,13 @@ const client = new AwsClient({ ...credentials, service: 's3', region: 'us-east-1
 const url = (key) => `${endpoint}/${bucket}/${key}`;
 
 export const freshKey = (name) => `${name}/${crypto.randomUUID()}.json`;
+
+/** Makes a group in the bucket, and gives its key. */
+export const newGroup = async (name, options) => {
+  const lockfilePath = freshKey(name);
+  await new Elector({ storage: new S3Storage(bucketOptions), lockfilePath, ...options }).init();
+  return lockfilePath;
+};
 
 export const getObject = async (key) => {
   const response = await client.fetch(url(key));

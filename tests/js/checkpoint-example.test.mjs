@@ -1,19 +1,12 @@
 // examples/checkpoint: a leader that is stopped for longer than its lease comes back, and the store refuses what it writes.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Elector, S3Storage } from 'edgelect';
 import { inRoot } from '../../js/tools/paths.mjs';
-import { bucketOptions, freshKey, getLease, variables } from './bucket.mjs';
+import { freshKey, getLease, newGroup, variables } from './bucket.mjs';
 import { start as startProgram } from './example.mjs';
 
 const MAIN = inRoot('examples/checkpoint/main.mjs');
 const LEASE_MS = 3000;
-
-const newGroup = async () => {
-  const lockfilePath = freshKey('checkpoint-example');
-  await new Elector({ storage: new S3Storage(bucketOptions), lockfilePath, leaderTimeout: LEASE_MS }).init();
-  return { lockfilePath, key: freshKey('count') };
-};
 
 const start = ({ lockfilePath, key }, serverId, args = []) => startProgram([MAIN, '--key', key, '--every', 50, ...args], {
   env: {
@@ -41,7 +34,7 @@ const assertNeverBack = async (group, a, b) => {
 };
 
 test('a write that had passed every look before the process was stopped is refused by the store, and the count never goes back', async () => {
-  const group = await newGroup();
+  const group = { lockfilePath: await newGroup('checkpoint-example', { leaderTimeout: LEASE_MS }), key: freshKey('count') };
   const a = start(group, 'a', ['--stop-before-write', '5']);
   await a.next('written', 3);
   const b = start(group, 'b');

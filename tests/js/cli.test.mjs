@@ -4,12 +4,12 @@ import { execFile, execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { after, before, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
+import { before, test } from 'node:test';
+import { newFolder } from '../../js/tools/cleanup.mjs';
+import { ROOT } from '../../js/tools/paths.mjs';
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const LIMIT_MS = 5_000;
-const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-cli-'));
+const folder = newFolder('cli');
 const bin = path.join(folder, 'bin');
 const installed = path.join(folder, 'app/node_modules/edgelect');
 const STORY = [
@@ -55,8 +55,6 @@ before(async () => {
   const install = await end('npm', ['install', '--no-audit', '--no-fund', tarball]);
   assert.equal(install.code, 0, install.stderr);
 });
-
-after(() => fs.rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
 
 test('what a use of the examples leaves beside them is not packed, secrets least of all', async () => {
   const used = path.join(folder, 'used');

@@ -1,8 +1,8 @@
 // Groups for commands: a store on loopback, and the variables that name a group in it.
 import fs from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
 import { Elector, S3Storage } from 'edgelect';
+import { newFolder } from '../../js/tools/cleanup.mjs';
 import { begin } from './command.mjs';
 import { atEnd, kept } from './ending.mjs';
 import { startLiar } from './liar.mjs';
@@ -10,8 +10,7 @@ import { startLiar } from './liar.mjs';
 export const LEASE_MS = 2_000;
 const KEYS = { accessKeyId: 'id', secretAccessKey: 'the-secret' };
 
-export const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-command-'));
-atEnd(() => fs.rmSync(folder, { recursive: true, force: true }));
+export const folder = newFolder('command');
 
 export const store = await kept(startLiar('honest'));
 

@@ -1,11 +1,8 @@
 // The probe on real stores, on ones that lie and on ones that cannot be judged: as a call, at a start, and as `edgelect doctor`.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { before, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { Elector, EpochStorage, S3Storage } from 'edgelect';
 import { startMoto } from '../../js/tools/moto.mjs';
-import { NODE_24 } from '../../js/tools/paths.mjs';
 import { bucketOptions, credentials, freshKey, getObject } from './bucket.mjs';
 import { doctor as command, forEachRow } from './command.mjs';
 import { startDropping } from './dropping.mjs';
@@ -49,20 +46,6 @@ const findings = ({ steps }) => steps.map(({ step, finding }) => `${step}: ${fin
 const holds = (steps, clocks) => [...steps.map((step) => `${step}: holds`), `clocks: ${clocks}`];
 const ALL_HOLD = holds(STEPS, 'holds');
 
-/** R2 as Wrangler has it, in a process of its own. */
-const localR2 = async () => {
-  const { accessKeyId, secretAccessKey } = LOCAL.credentials;
-  const file = fileURLToPath(new URL('./local-r2.mjs', import.meta.url));
-  const child = spawn(NODE_24, [file, LOCAL.bucket, accessKeyId, secretAccessKey], { stdio: ['pipe', 'pipe', 'inherit'] });
-  atEnd(() => child.stdin.end());
-  const [endpoint] = await new Promise((resolve, reject) => {
-    child.once('error', reject);
-    child.once('exit', (code) => reject(new Error(`it ended with ${code}`)));
-    child.stdout.once('data', (data) => resolve(String(data).split('\n')));
-  });
-  return endpoint;
-};
-
 /** A bucket of this place, by default one that nobody's credentials are looked at. */
 const bucketAt = (place) => new S3Storage({ ...LOCAL, ...place });
 const liar = async (manner) => {
@@ -71,11 +54,6 @@ const liar = async (manner) => {
 };
 const over = (place, more) => on(bucketAt(place), more);
 const inAws = () => ({ endpoint: aws.endpoint, region: aws.region, credentials: aws.credentials });
-
-test('c26 R2 as Wrangler has it locally, by its S3 endpoint, is judged: holds, though it names no times of its own', async () => {
-  const diagnosis = await over({ endpoint: await localR2(), region: 'auto' }, PATIENT).doctor({ races: 2 });
-  assert.deepEqual([diagnosis.finding, diagnosis.refusal, findings(diagnosis)], ['holds', null, holds(STEPS, 'unclear')], JSON.stringify(diagnosis));
-});
 
 test('c16 c26 without the right to list the probe asks for it, and cleans up nothing where nothing was written', async () => {
   for (const manner of ['lists', 'unwell', 'forbids']) {

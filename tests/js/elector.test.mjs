@@ -6,8 +6,8 @@ import { virtualRuntime } from './virtual.mjs';
 
 // Before the package, which must find the virtual clocks wherever it looks.
 virtualRuntime().flow();
-const { Elector, MemoryStorage } = await import('edgelect');
-const { KEY, gated, isReleased, leading, leads, member, newGroup, pause, until, within } = await import('./group.mjs');
+const { Elector, MemoryStorage, R2Storage } = await import('edgelect');
+const { KEY, bent, gated, isReleased, leading, leads, member, newGroup, pause, until, within } = await import('./group.mjs');
 
 test('the three callbacks come once each, in order, and the signal fires first', async () => {
   const storage = await newGroup();
@@ -191,4 +191,28 @@ test('callbacks of a class instance are heard, and undefined changes nothing', a
   assert.deepEqual(heard[0], [KEY, 'x']);
   elector.updateConfig({ leaderTimeout: undefined });
   assert.equal(elector.config.leaderTimeout, 1000);
+});
+
+test('a storage says how far apart writes of one object are, and nobody claims sooner after a release', async () => {
+  const least = { undefined: Infinity, 1000: Infinity };
+  for (let round = 0; round < 20; round += 1) {
+    const writesApart = round % 2 === 0 ? undefined : 1_000;
+    const memory = await newGroup();
+    const writes = [];
+    const putIfMatch = (...how) => writes.push(Date.now()) && memory.putIfMatch(...how);
+    const storage = Object.assign(bent(memory, { putIfMatch }), { writesApart });
+    const [first, second] = ['a', 'b'].map((serverId) => member(storage, { leaderTimeout: 15_000, frequentInterval: 1_000, serverId }));
+    await first.start();
+    await leads(first);
+    await second.start();
+    await until(() => second.status().role === 'follower');
+    await pause(50 * round);
+    await first.stop();
+    const released = writes.length - 1;
+    await leads(second);
+    least[writesApart] = Math.min(least[writesApart], writes[released + 1] - writes[released]);
+    await second.stop();
+  }
+  assert.ok(least[undefined] < 1_000 && least[1_000] >= 1_000, JSON.stringify(least));
+  assert.equal(new R2Storage({ head() {}, get() {}, put() {} }).writesApart, 1_000);
 });

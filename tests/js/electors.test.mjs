@@ -1,4 +1,5 @@
-// Many groups in one process, on virtual time: what they share, what goes first, and that they fail one by one.
+// Many groups in one process, on virtual time: what they share, and that they fail one by one. What goes first, and how evenly, is held
+// in tests/driver/electors.rs.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { atEnd } from './ending.mjs';
@@ -12,11 +13,10 @@ const { Elector, Electors, MemoryStorage } = await import('edgelect');
 const storageOf = async (groups, { takesMs = 0 } = {}) => {
   const memory = new MemoryStorage();
   for (const lockfilePath of groups) await new Elector({ storage: memory, lockfilePath }).init();
-  const seen = { underWay: 0, most: 0, sent: [], writes: [] };
+  const seen = { underWay: 0, most: 0, writes: [] };
   const slow = async (work) => {
     seen.underWay += 1;
     seen.most = Math.max(seen.most, seen.underWay);
-    seen.sent.push(performance.now());
     if (takesMs > 0) await new Promise((resolve) => setTimeout(resolve, takesMs));
     seen.underWay -= 1;
     return work();
@@ -56,7 +56,7 @@ const leadAll = (electors, names) => {
   return led;
 };
 
-test('five hundred groups share one timer and the connections, and renew evenly over the interval', async () => {
+test('five hundred groups share one timer and the connections', async () => {
   const names = namesOf(500);
   const { storage, seen } = await storageOf(names, { takesMs: 30 });
   const electors = electorsOf({ storage, maxConnections: 8 });
@@ -67,10 +67,6 @@ test('five hundred groups share one timer and the connections, and renew evenly 
   assert.ok(seen.most <= 8 && seen.most >= 6, `${seen.most} at once`);
   // One for all groups; and the storage has its own.
   assert.ok(runtime.timers() - before <= 1 + seen.underWay, `${runtime.timers() - before} timers`);
-  for (let from = 15_000; from < 25_000; from += 500) {
-    const count = seen.sent.filter((ms) => ms >= from && ms < from + 500).length;
-    assert.ok(count >= 25 && count <= 75, `${count} of 50 requests from ${from} ms on`);
-  }
   const { groups, underWay, waiting } = electors.status();
   assert.equal(groups.filter(({ role }) => role === 'leader').length, 500);
   assert.ok(underWay <= 8 && waiting < 50, `${underWay} and ${waiting}`);
@@ -143,21 +139,9 @@ test('a group can be removed and added again, and answers by its name', async ()
   assert.deepEqual(led, [name]);
 });
 
-test('an option that nobody knows, and groups that the limits cannot hold, are refused by name', async () => {
+test('groups that the limits cannot hold, and options that are the same for all, are refused by name', async () => {
   const storage = new MemoryStorage();
   const code = 'EDGELECT_CONFIG';
-  for (const [options, field, says] of [
-    [{ maxConnection: 3 }, 'maxConnection', /did you mean maxConnections\?/],
-    [{ maxConnections: 1 }, 'maxConnections', /from 2 to 10000/],
-    [{ leaderTimeOut: 3 }, 'leaderTimeOut', /did you mean leaderTimeout\?/],
-    [{ lockfilePath: 'a' }, 'lockfilePath', /electors\.add/],
-    [{ leaderTimeout: 500 }, 'leaderTimeout', /./],
-    [{ unref: 'yes' }, 'unref', /true or false/],
-    [{ onError: 3 }, 'onError', /a function/],
-  ]) {
-    assert.throws(() => new Electors({ storage, ...options }), (error) => error.code === code && error.field === field && says.test(error.message), field);
-  }
-  assert.throws(() => new Electors({ storage: {} }), { code, field: 'storage' });
   const electors = new Electors({ storage, maxRequestsPerSecond: 1 });
   namesOf(5).forEach((name) => electors.add(name));
   assert.throws(() => electors.add('a'), { code, field: 'maxRequestsPerSecond', message: /6 groups send 2 requests a second/ });

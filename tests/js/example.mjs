@@ -1,7 +1,6 @@
 // The programs of examples/ as somebody runs them: their own process, and what it prints.
 import { spawnSync } from 'node:child_process';
-import { endProcess, spawnKept } from '../../js/tools/cleanup.mjs';
-import { lineReader } from '../../js/tools/run.mjs';
+import { startExample } from '../examples/process.mjs';
 import { atEnd } from './ending.mjs';
 import { until } from './until.mjs';
 
@@ -13,14 +12,10 @@ export const run = (args, { env = {}, node = process.execPath } = {}) =>
 
 /** Starts one whose lines are read by `read`; it is ended with the file, also where it is stopped by then. */
 export const start = (args, { env = {}, node = process.execPath, read = JSON.parse } = {}) => {
-  const child = spawnKept(node, args.map(String), { env: { PATH: process.env.PATH, ...env }, stdio: ['ignore', 'pipe', 'inherit'] });
   const heard = [];
-  child.stdout.on('data', lineReader((line) => heard.push(read(line))));
-  atEnd(() => {
-    child.kill('SIGCONT');
-    return endProcess(child);
-  });
-  const ended = new Promise((resolve) => child.once('close', resolve));
+  const onLine = (line) => heard.push(read(line));
+  const { child, ended, kill } = startExample([node, ...args.map(String)], { env: { PATH: process.env.PATH, ...env }, onLine });
+  atEnd(kill);
   const all = (event) => heard.filter((one) => one.event === event);
   /** Waits for so many lines of this event, and gives the last of them. */
   const next = (event, count = 1) => until(() => all(event).at(count - 1), LONG_MS);

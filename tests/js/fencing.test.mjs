@@ -1,13 +1,13 @@
 // The code of docs/fencing.md, each block in a file of the name that it gives itself, as a reader pastes it.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
-import net from 'node:net';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { before, test } from 'node:test';
 import { Elector, S3Storage } from 'edgelect';
-import { endProcess, keepPath, removePath, spawnKept } from '../../js/tools/cleanup.mjs';
+import { endProcess, keepPath, spawnKept } from '../../js/tools/cleanup.mjs';
 import { NODE_24, inRoot } from '../../js/tools/paths.mjs';
+import { freePorts } from '../../js/tools/seaweed.mjs';
 import { bucketOptions, freshKey, getObject, variables } from './bucket.mjs';
 import { atEnd } from './ending.mjs';
 import { run } from './example.mjs';
@@ -16,23 +16,14 @@ import { until } from './until.mjs';
 const FILES = ['fenced-object.mjs', 'fenced-sql.mjs', 'api.mjs', 'job.mjs'];
 const group = freshKey('fencing');
 
-const freePort = () => new Promise((resolve, reject) => {
-  const server = net.createServer();
-  server.once('error', reject).listen(0, '127.0.0.1', () => {
-    const { port: free } = server.address();
-    server.close(() => resolve(free));
-  });
-});
-
 let folder;
 let port;
 before(async () => {
-  port = await freePort();
+  [port] = await freePorts(1);
   // Below the root, so that the packages are found from there.
   fs.mkdirSync(inRoot('build'), { recursive: true });
   folder = fs.mkdtempSync(inRoot('build/fencing-'));
   keepPath(folder);
-  atEnd(() => removePath(folder));
   const page = fs.readFileSync(inRoot('docs/fencing.md'), 'utf8');
   const blocks = [...page.matchAll(/^```js\n(\/\/ (\S+)\n.*?)^```$/gms)];
   assert.deepEqual(blocks.map(([, , name]) => name), FILES);

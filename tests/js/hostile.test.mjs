@@ -5,7 +5,7 @@ import { inspect } from 'node:util';
 import vm from 'node:vm';
 import { celeriant, DynamoDBStorage, EdgelectError, Elector, Electors, EpochStorage, MemoryStorage, R2Storage, Route53Storage, S3Storage, Shards } from 'edgelect';
 import { leaderElectionOptions, objectStoreLock } from 'edgelect/object-store-lock';
-import { FAST, LONG, bent, isReleased, leading, leads, member, newGroup, replaced, until, within } from './group.mjs';
+import { FAST, LONG, bent, isReleased, leading, leads, member, newGroup, newLocker, replaced, until, within } from './group.mjs';
 
 const credentials = { accessKeyId: 'the-id', secretAccessKey: 'SECRET-SHOWN' };
 const secret = credentials.secretAccessKey;
@@ -44,13 +44,10 @@ const ONE_LINE = 'must be a text of one line without control characters; what wa
  * tests/runtimes/bad-input.mjs, with their whole errors; those of a setting in src/config.rs. */
 const REFUSED = {
   Elector: [overMemory, [
-    [{ leaderTimeout: '15s' }, 'leaderTimeout'],
     [{ leaderTimeout: NaN }, 'leaderTimeout'],
     [{ leaderTimeout: 10n }, 'leaderTimeout'],
-    [{ frequentInterval: 999 }, 'frequentInterval'],
     [{ lockfilePath: nothing }, 'lockfilePath'],
     [{ lockfilePath: credentials }, 'lockfilePath'],
-    [{ follow: 'loosely' }, 'follow'],
     [{ unref: 'yes' }, 'unref'],
     [{ probe: 'no' }, 'probe', /^probe = "no": must be true or false$/],
     [{ releaseOnStop: 1 }, 'releaseOnStop', /^releaseOnStop = 1: must be true or false$/],
@@ -74,6 +71,24 @@ const REFUSED = {
     [{ lockfilePath: 'Shard-1' }, 'lockfilePath'],
   ]],
   'Elector alone': [(options) => new Elector(options), [[5]]],
+  Electors: [(options) => new Electors({ storage: new MemoryStorage(), ...options }), [
+    [{ storage: {} }, 'storage'],
+    [{ maxConnection: 3 }, 'maxConnection', /did you mean maxConnections\?/],
+    [{ maxConnections: 1 }, 'maxConnections', /from 2 to 10000/],
+    [{ leaderTimeOut: 3 }, 'leaderTimeOut', /did you mean leaderTimeout\?/],
+    [{ lockfilePath: 'a' }, 'lockfilePath', /electors\.add/],
+    [{ unref: 'yes' }, 'unref', /true or false/],
+    [{ onError: 3 }, 'onError', /a function/],
+  ]],
+  Shards: [(options) => new Shards({ storage: new MemoryStorage(), prefix: 'jobs', shards: 8, ...options }), [
+    [{ storage: newLocker() }, 'storage'],
+    ...[undefined, 'a/'].map((prefix) => [{ prefix }, 'prefix']),
+    ...[0, '8'].map((shards) => [{ shards }, 'shards']),
+    [{ onLose: 3 }, 'onLose'],
+    [{ onAcquireLeadership: nothing }, 'onAcquireLeadership'],
+    [{ onAquire: 1 }, 'onAquire', /did you mean onAcquire\?/],
+    [{ leaderTimeout: 5 }, 'leaderTimeout'],
+  ]],
   S3Storage: [s3Storage, [
     [{ endpoint: 7 }, 'endpoint'],
     [{ region: credentials }, 'region'],
@@ -84,6 +99,7 @@ const REFUSED = {
       [{ credentials: { ...credentials, [name]: text } }, `credentials.${name}`, new RegExp(`^credentials\\.${name} = \\(not shown\\): ${ONE_LINE}$`)])),
     [{ endpoint: 'http://seaweedfs:8333' }, 'endpoint', /; for a store on a private network see docs\/options\.md#a-store-on-a-private-network$/],
     [{ password: secret }, 'password'],
+    [{ credentials: undefined }, 'credentials.accessKeyId', /credentials are/],
     [{ credentials: { ...credentials, accessKeyId: credentials } }, 'credentials.accessKeyId'],
     [{ credentials: { ...credentials, accessKeyId: noJson } }, 'credentials.accessKeyId'],
     [{ kind: 'epochs' }, 'kind'],
@@ -94,9 +110,7 @@ const REFUSED = {
   'S3Storage alone': [(options) => new S3Storage(options), [[null]]],
   DynamoDBStorage: [table, [
     [{ table: 7 }, 'table', /must be a text/],
-    [{ table: '' }, 'table'],
     [{ bucket: 'jobs' }, 'bucket', /no such option; a DynamoDBStorage has endpoint, region, table and credentials/],
-    [{ endpoint: 'http://example.com' }, 'endpoint'],
     [{ credentials: {} }, 'credentials.accessKeyId', /credentials are/],
     [{ credentials: { ...credentials, accessKeyId: '' } }, 'credentials.accessKeyId', /credentials are/],
   ]],
@@ -140,25 +154,17 @@ const REFUSED = {
     [`${make.name} alone`, [make, [null, 'text', 1, []].map((given) => [given, 'options', /takes an object with/])]])),
 };
 
-const refusalOf = (make, what) => {
-  try {
-    make();
-  } catch (error) {
-    return error;
-  }
-  return assert.fail(`${what} is taken`);
-};
-
 for (const [name, [make, rows]] of Object.entries(REFUSED)) {
   test(`${name}: what it cannot be given is refused by name, and no secret is shown`, () => {
     for (const [given, field, rule = new RegExp(field ?? '')] of rows) {
       const what = inspect(given);
-      const error = refusalOf(() => make(given), what);
-      assert.ok(error instanceof EdgelectError, `${what}: ${error}`);
-      assert.equal(error.code, 'EDGELECT_CONFIG', what);
-      if (field) assert.equal(error.field, field, `${what}: ${error.message}`);
-      assert.match(error.message, rule, what);
-      assert.doesNotMatch(`${error.message} ${error.stack}`, /SHOWN/, what);
+      assert.throws(() => make(given), (error) => {
+        assert.ok(error instanceof EdgelectError, `${what}: ${error}`);
+        assert.deepEqual([error.code, field && error.field], ['EDGELECT_CONFIG', field], `${what}: ${error.message}`);
+        assert.match(error.message, rule, what);
+        assert.doesNotMatch(`${error.message} ${error.stack}`, /SHOWN/, what);
+        return true;
+      }, what);
     }
   });
 }

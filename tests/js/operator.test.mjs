@@ -1,46 +1,10 @@
-// An operator's requests as calls and as commands: who stops leading, what the members show, and what is refused. And `edgelect init`.
+// An operator's requests as commands, and what is refused of them as calls, whose effects are held in tests/faces. And `edgelect init`.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Elector, EpochStorage, MemoryStorage, S3Storage } from 'edgelect';
 import { bucketOptions, variables } from './bucket.mjs';
 import { edgelect, npmOnly } from './command.mjs';
-import { FAST, fired, leading, leads, member, newGroup, recordIn, slotRecord, putRecord, until } from './group.mjs';
-
-const WORDS = { by: 'ada', why: 'a migration' };
-
-test('a paused group shows who paused it, and leads again once it is resumed', async () => {
-  const { elector, losses } = await leading();
-  await elector.pause(WORDS);
-  await until(() => elector.status().paused && !elector.isLeader());
-  const { paused, waiting } = elector.status();
-  assert.deepEqual([paused.by, paused.why, paused.until, waiting.reason], ['ada', 'a migration', null, 'paused']);
-  assert.equal(losses[0].reason, 'paused');
-  await assert.rejects(elector.stepDown(), { code: 'EDGELECT_NOBODY_LEADS' });
-  assert.equal((await elector.resume()).written, true);
-  await leads(elector);
-  assert.equal((await elector.resume()).written, false);
-  await elector.stop();
-});
-
-test('a job that ends in time when its group is paused has ended well; a slot due meanwhile is skipped, and run later', async () => {
-  const storage = new MemoryStorage();
-  const slot = Math.floor(Date.now() / 60_000) * 60_000;
-  putRecord(storage, slotRecord(slot - 180_000));
-  const elector = new Elector({ storage, ...FAST });
-  const ran = await elector.runScheduled(slot - 120_000, async (term) => {
-    await elector.pause(WORDS);
-    await fired(term.signal);
-    return 'saved';
-  });
-  assert.deepEqual([ran.outcome, ran.value, ran.recorded, recordIn(storage).operator.ask], ['done', 'saved', true, 'pause']);
-  const skipped = await elector.runScheduled(slot - 60_000, () => 1);
-  assert.equal(skipped.outcome, 'skipped');
-  assert.equal(skipped.reason, '"ada" has paused the group until somebody resumes it: "a migration"');
-  await elector.resume();
-  const slots = [];
-  const { outcome } = await elector.runScheduled(slot, (term) => slots.push(term.slot), { period: 60_000, missed: 'all' });
-  assert.deepEqual([outcome, slots], ['done', [slot - 60_000, slot]]);
-});
+import { FAST, leads, newGroup, until } from './group.mjs';
 
 test('what cannot be asked is refused by name', async () => {
   const elector = new Elector({ storage: await newGroup(), ...FAST });

@@ -1,18 +1,17 @@
-// The page for people in a real headless Chromium, whose time is virtual. EDGELECT_SHOTS=FOLDER keeps pictures of what is tested.
+// The page for people in a real headless Chromium, whose time is virtual.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
-import http from 'node:http';
-import os from 'node:os';
 import path from 'node:path';
 import { before, describe, test } from 'node:test';
 import axe from 'axe-core';
 import { Electors, MemoryStorage, nodeHandler } from 'edgelect';
 import { chromium } from 'playwright-core';
+import { newFolder } from '../../js/tools/cleanup.mjs';
 import { CHROMIUM } from '../../js/tools/paths.mjs';
-import { atEnd } from './ending.mjs';
+import { serve } from '../../js/tools/serve.mjs';
+import { atEnd, kept } from './ending.mjs';
 import { leads, member, newGroup } from './group.mjs';
 
-const { EDGELECT_SHOTS: SHOTS } = process.env;
 const NOW = Date.UTC(2026, 10, 23, 12, 0, 0);
 const MINUTE = 60_000;
 const TOKEN = 'a-token-of-the-tests';
@@ -46,32 +45,24 @@ const problems = fs.existsSync(CHROMIUM) ? false : 'there is no Chromium for thi
 describe('the page', { skip: problems }, () => {
   let browser;
   before(async () => {
-    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-page-'));
+    const folder = newFolder('page');
     // Without a font Chromium ends; the package's own configuration looks for its fonts in places of another machine.
     const FONTCONFIG_FILE = path.join(folder, 'fonts.conf');
     fs.writeFileSync(FONTCONFIG_FILE, `<fontconfig><dir>${path.join(CHROMIUM, 'fonts/fonts')}</dir><cachedir>${folder}</cachedir></fontconfig>`);
     const env = { ...process.env, LD_LIBRARY_PATH: path.join(CHROMIUM, 'al2023/lib'), FONTCONFIG_FILE };
     browser = await chromium.launch({ executablePath: path.join(CHROMIUM, 'chromium'), args: ARGS, env: { ...env, TMPDIR: folder } });
-    atEnd(async () => {
-      await browser.close();
-      fs.rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
-    });
+    atEnd(() => browser.close());
   });
 
-  /** A server of this handler; gives its address. */
-  const serve = async (handler) => {
-    const server = http.createServer(handler);
-    await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-    atEnd(() => void server.close(() => {}) ?? server.closeAllConnections());
-    return `http://127.0.0.1:${server.address().port}/`;
-  };
+  /** The address of a server of this handler. */
+  const served = async (handler) => `${(await kept(serve(handler))).url}/`;
 
   /** The page over what `answer` says to `/status.json`: `[status, object]`. `told` is all that the browser complained of. */
   const shown = async (answer, { width = 1280, dark = false, ready = 'section' } = {}) => {
     const elector = member(new MemoryStorage(), { page: true });
     const asked = [];
     const own = nodeHandler(elector);
-    const url = await serve((incoming, outgoing) => {
+    const url = await served((incoming, outgoing) => {
       if (!incoming.url.startsWith('/status.json')) return own(incoming, outgoing);
       asked.push({ url: incoming.url, authorization: incoming.headers.authorization });
       const [status, body] = answer(asked.at(-1));
@@ -89,13 +80,9 @@ describe('the page', { skip: problems }, () => {
     return { page, asked, told, text: () => page.locator('main').innerText() };
   };
 
-  const picture = async (page, name) => {
-    if (SHOTS) await page.screenshot({ path: path.join(SHOTS, `${name}.png`), fullPage: true });
-  };
-
   test('it shows a member as it is, and follows it', async () => {
     const elector = member(await newGroup(), { page: true });
-    const url = await serve(nodeHandler(elector));
+    const url = await served(nodeHandler(elector));
     await elector.start();
     await leads(elector);
     const page = await browser.newPage();
@@ -132,7 +119,6 @@ describe('the page', { skip: problems }, () => {
         assert.deepEqual(violations.map(({ id, nodes }) => [id, nodes[0].html, nodes[0].failureSummary]), []);
         assert.equal(await page.evaluate(() => [typeof hacked, document.querySelectorAll('img, main script').length].join()), 'undefined,0');
         assert.deepEqual(told, []);
-        await picture(page, `${name}-${width}-${dark ? 'dark' : 'light'}`);
         await page.close();
       }
     });
@@ -170,7 +156,6 @@ describe('the page', { skip: problems }, () => {
   test('where a token is needed it is asked for, by keyboard alone, and stands in no address', async () => {
     const allowed = ({ authorization }) => (authorization === `Bearer ${TOKEN}` ? [200, LED] : [401, { error: 'no' }]);
     const { page, asked, text } = await shown(allowed, { width: 390, ready: '#login' });
-    await picture(page, 'token-390-light');
     await page.keyboard.type('wrong');
     await page.keyboard.press('Enter');
     await page.getByText('This token is not the right one.').waitFor();
@@ -178,7 +163,6 @@ describe('the page', { skip: problems }, () => {
     await page.keyboard.type(TOKEN);
     await page.keyboard.press('Tab');
     assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Show');
-    await picture(page, 'token-focus-390-light');
     await page.keyboard.press('Enter');
     await page.getByText('server-1 has led').first().waitFor();
     assert.ok(!(await text()).includes(TOKEN) && !page.url().includes(TOKEN) && asked.every(({ url }) => url === '/status.json'));
@@ -192,7 +176,7 @@ describe('the page', { skip: problems }, () => {
     electors.add('one');
     electors.add('two');
     const page = await browser.newPage();
-    await page.goto(await serve(nodeHandler(electors)));
+    await page.goto(await served(nodeHandler(electors)));
     await page.getByRole('heading', { name: 'two' }).waitFor();
     assert.deepEqual(await page.getByRole('heading', { level: 2 }).allInnerTexts(), ['one', 'two']);
     await page.close();

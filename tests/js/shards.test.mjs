@@ -1,4 +1,4 @@
-// Shards over the members that are alive, on virtual time: who gets which, and what their application hears.
+// What the application of a member of shards hears, on virtual time. Who gets which is held in tests/shards.rs.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { atEnd } from './ending.mjs';
@@ -9,7 +9,6 @@ const runtime = virtualRuntime();
 const { MemoryStorage, Shards } = await import('edgelect');
 
 const SETTLED_MS = 80_000;
-const code = 'EDGELECT_CONFIG';
 
 const groupOf = async (shards) => {
   const storage = new MemoryStorage();
@@ -46,38 +45,20 @@ const passing = async (promise) => {
   return ended;
 };
 
-/** Passes time, and sees no shard with two leaders. */
-const watch = async (ms, members) => {
-  for (let passed = 0; passed < ms; passed += 500) {
-    await runtime.pass(500);
-    const led = members.flatMap(({ shards }) => shards.led());
-    assert.equal(new Set(led).size, led.length, `each shard has one leader: ${led}`);
-  }
-};
-
-const sharesOf = (members) => members.map(({ shards }) => shards.led().length);
-
 test('a second member gets half of the shards, and what stops leaves its shards to the other', async () => {
   const storage = await groupOf(8);
   const one = memberOf(storage, 'one', { shards: 8 });
   await passing(one.shards.start());
-  await watch(SETTLED_MS, [one]);
+  await runtime.pass(SETTLED_MS);
   assert.deepEqual(one.shards.led(), [0, 1, 2, 3, 4, 5, 6, 7]);
   const two = memberOf(storage, 'two', { shards: 8 });
   await passing(two.shards.start());
-  await watch(SETTLED_MS, [one, two]);
-  assert.deepEqual(sharesOf([one, two]), [4, 4]);
+  await runtime.pass(SETTLED_MS);
+  assert.deepEqual([one, two].map(({ shards }) => shards.led().length), [4, 4]);
   const lost = one.heard.filter(([what]) => what === 'lost');
   assert.deepEqual(lost.map(([, shard, reason]) => [shard, reason]).sort(), two.shards.led().map((shard) => [shard, 'resigned']));
-  for (const [, shard, token] of two.heard) {
-    const before = one.heard.find(([what, of]) => what === 'leads' && of === shard);
-    assert.ok(token > before[2], 'the token has grown');
-  }
-  const [moves, heard] = [one.heard.length, two.heard.length];
-  await watch(300_000, [one, two]);
-  assert.deepEqual([one.heard.length, two.heard.length], [moves, heard], 'nothing moves');
   await passing(one.shards.stop());
-  await watch(10_000, [two]);
+  await runtime.pass(10_000);
   assert.deepEqual([one.shards.led(), two.shards.led().length], [[], 8]);
   assert.deepEqual(two.shards.status().led.length, 8);
   assert.deepEqual(one.shards.status().groups, []);
@@ -180,24 +161,6 @@ test('work of a shard whose term ended while onAcquire went on is not begun', as
   assert.deepEqual([calls, began], [2, [false]], 'only under the next term');
   await passing(shards.stop());
   await passing(leading);
-});
-
-test('an option that breaks a rule is refused by its name', () => {
-  const storage = new MemoryStorage();
-  for (const [options, field] of [
-    [{}, 'prefix'],
-    [{ prefix: 'a/' }, 'prefix'],
-    [{ prefix: 'a', shards: 0 }, 'shards'],
-    [{ prefix: 'a', shards: '8' }, 'shards'],
-    [{ prefix: 'a', shards: 8, onLose: 3 }, 'onLose'],
-    [{ prefix: 'a', shards: 8, onAcquireLeadership: () => {} }, 'onAcquireLeadership'],
-    [{ prefix: 'a', shards: 8, leaderTimeout: 5 }, 'leaderTimeout'],
-  ]) {
-    assert.throws(() => new Shards({ storage, shards: 8, ...options }), { code, field }, JSON.stringify(options));
-  }
-  assert.throws(() => new Shards({ storage, prefix: 'a', shards: 8, onAquire: 1 }), /did you mean onAcquire\?/);
-  const locker = { tryAcquire: () => true, renew: () => true, release: () => {} };
-  assert.throws(() => new Shards({ storage: locker, prefix: 'a', shards: 8 }), { code, field: 'storage' });
 });
 
 test('a stop from within onAcquire, the work or onLose fires the signal at once and waits for nobody', async () => {

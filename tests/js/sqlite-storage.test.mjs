@@ -1,24 +1,15 @@
 // examples/sqlite-storage: processes on one file, as its README says. They run on Node 24, whichever runs this.
 import assert from 'node:assert/strict';
-import fs from 'node:fs';
-import os from 'node:os';
-import path from 'node:path';
 import { test } from 'node:test';
-import { keepPath, removePath } from '../../js/tools/cleanup.mjs';
+import { newFolder } from '../../js/tools/cleanup.mjs';
 import { NODE_24, inRoot } from '../../js/tools/paths.mjs';
-import { atEnd } from './ending.mjs';
 import * as example from './example.mjs';
 import { until } from './until.mjs';
 
 const LED = /^(\S+) leads with token (\d+)$/;
 const MAIN = inRoot('examples/sqlite-storage/main.mjs');
 
-const newFile = () => {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-sqlite-'));
-  keepPath(folder);
-  atEnd(() => removePath(folder));
-  return path.join(folder, 'shared.sqlite');
-};
+const newFile = () => `${newFolder('sqlite')}/shared.sqlite`;
 
 const start = (args) => example.start(args, { node: NODE_24, read: (line) => line });
 const run = (...args) => example.run(args, { node: NODE_24 });

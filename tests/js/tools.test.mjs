@@ -1,19 +1,25 @@
-// The tools that judge: what a numbered case holds by, the lanes of `npm test`, licences, and the rules of the demo.
+// What these tests run on, and the tools that judge: what a numbered case holds by, the lanes of `npm test`, licences, and the rules of the demo.
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { Rules } from '../../js/demo/rules.mjs';
+import { newFolder } from '../../js/tools/cleanup.mjs';
 import { runLanes } from '../../js/tools/lanes.mjs';
 import { loadJudge } from '../../js/tools/licences.mjs';
-import { numberedTests, readLibtest } from '../../js/tools/outcomes.mjs';
+import { numberedTests } from '../../js/tools/outcomes.mjs';
 import { broken, judge } from '../../js/tools/scenarios.mjs';
 
-const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-tools-'));
-after(() => fs.rmSync(folder, { recursive: true, force: true }));
+const folder = newFolder('tools');
 
-test('a case holds by a test that passed, and by nothing less; numbered tests are found where the suites are, and nowhere else', () => {
+test("these tests run on the machine's own Node, not on the one that npm puts in front of it", () => {
+  const own = execFileSync(process.env.npm_node_execpath ?? process.execPath, ['-p', 'process.version'], { encoding: 'utf8' });
+  assert.equal(process.version, own.trim());
+});
+
+// Where no test of a case is found, or an outcome not read, step `scenarios` fails.
+test('a case holds by a test that passed, and by nothing less; a numbered test that no suite runs is refused', () => {
   const two = [{ file: 'f', name: 'c03 it', cases: [3] }, { file: 'f', name: 'c03 more', cases: [3] }];
   for (const [outcomes, outcome, { cases = [{ case: 3, title: 'three' }], tests = two.slice(0, 1) } = {}] of [
     [{ 'c03 it': 'passed' }, 'passed'],
@@ -28,20 +34,9 @@ test('a case holds by a test that passed, and by nothing less; numbered tests ar
     const rows = judge(cases, tests, Object.entries(outcomes).map(([name, one]) => ({ file: 'f', name, outcome: one })));
     assert.deepEqual([rows[0].outcome, broken(rows).length], [outcome, ['passed', 'pending'].includes(outcome) ? 0 : 1], outcome);
   }
-  // Written apart, so that no test is found in this very file.
-  const found = (file, text) => {
-    const root = path.join(folder, file);
-    for (const name of [file, 'src/.keep', 'tests/.keep']) fs.mkdirSync(path.dirname(path.join(root, name)), { recursive: true });
-    fs.writeFileSync(path.join(root, file), text.replaceAll('NN', 'c03'));
-    return numberedTests(root).map(({ name, cases }) => `${name}: ${cases}`);
-  };
-  const rust = '#[test]\nfn NN_c04_a() {}\n\n#[tokio::test]\n#[ignore = "x"]\nasync fn NN_b() {}\n\nfn NN_no_test() {}\n';
-  assert.deepEqual(found('src/store/s3.rs', rust), ['c03_c04_a: 3,4', 'c03_b: 3']);
-  assert.deepEqual(found('tests/js/a.test.mjs', "test('NN it\\'s one', () => {});\ntest.skip('NN never', () => {});\n"), ["c03 it's one: 3"]);
-  assert.throws(() => found('tests/sim/a.rs', rust), /tests\/sim\/a\.rs has the scenario test c03.*move the test/);
-  const text = (sums) => `\ntest a::c03_x ... ok\ntest c05_z ... ignored, slow\n\ntest result: ${sums}; 0 measured\n`;
-  assert.deepEqual(readLibtest(text('ok. 1 passed; 0 failed; 1 ignored')), [{ name: 'a::c03_x', outcome: 'passed' }, { name: 'c05_z', outcome: 'skipped' }]);
-  assert.equal(readLibtest(text('ok. 2 passed; 0 failed; 1 ignored')), undefined, 'its lines and its sums disagree');
+  for (const name of ['src', 'tests/sim']) fs.mkdirSync(path.join(folder, name), { recursive: true });
+  fs.writeFileSync(path.join(folder, 'tests/sim/a.rs'), '#[test]\nfn c03_c04_a() {}\n');
+  assert.throws(() => numberedTests(folder), /tests\/sim\/a\.rs has the scenario test c03.*move the test/);
 });
 
 test('a step that fails ends the others and shows its output last; with keepGoing those run that do not need it', async () => {

@@ -1,11 +1,13 @@
 // Compiled by `tsc`, never run: the types say what the README shows, and refuse what would be a mistake.
+import type { Fetcher, R2Bucket } from '@cloudflare/workers-types';
 import {
-  celeriant, coordinator, DynamoDBStorage, EdgelectError, Elector, Electors, EpochStorage, MemoryStorage, Route53Storage, S3Storage, Shards,
+  celeriant, coordinator, DynamoDBStorage, EdgelectError, Elector, Electors, EpochStorage, MemoryStorage, R2Storage, Route53Storage, S3Storage, Shards,
 } from 'edgelect';
 import type {
   Checkpoint, Config, Credentials, ElectorOptions, Locker, LostReason, OperatorReceipt, ScheduledResult, SlotTerm, Status, Storage, Term,
 } from 'edgelect';
 import { leaderElectionOptions, objectStoreLock } from 'edgelect/object-store-lock';
+import type { Env } from 'edgelect/worker-env';
 
 declare const provider: () => Promise<{ accessKeyId: string; secretAccessKey: string; expiration?: Date }>;
 
@@ -157,3 +159,31 @@ export const shares = async (): Promise<number[]> => {
 };
 
 export const coordinated = new Elector(coordinator({ shardId: 'a', ownerId: 'b', leaseDuration: 15_000, renewPeriod: 5_000, locker: own }));
+
+// The Worker's variables and bindings, and Cloudflare's own types in their places.
+declare const bound: R2Bucket;
+declare const service: Fetcher;
+
+export const env: Env = {
+  EDGELECT_R2: bound,
+  JOB: service,
+  EDGELECT_GROUPS: 'reports,mail-out',
+  EDGELECT_LEADER_TIMEOUT: 15_000,
+  EDGELECT_SUSTAIN: '57000',
+  EDGELECT_PEER_MODE: true,
+  EDGELECT_RETRY_DELAYS: '100,1000',
+  EDGELECT_LEADER_TIMEOUT__MAIL_OUT: 30_000,
+  EDGELECT_R2__REPORTS: bound,
+};
+export const storages = [new R2Storage(bound), new R2Storage(env.EDGELECT_R2 ?? bound)];
+
+// @ts-expect-error: durations are numbers of milliseconds
+export const worded: Env = { EDGELECT_LEADER_TIMEOUT: '15s' };
+// @ts-expect-error: no such way to follow
+export const loose: Env = { EDGELECT_FOLLOW: 'loosely' };
+// @ts-expect-error: a misspelt variable
+export const misspelt: Env = { EDGELECT_LEADER_TIMOUT: 1_000 };
+// @ts-expect-error: one group's own has the same rule
+export const ownOf: Env = { EDGELECT_LEADER_TIMEOUT__MAIL: '15s' };
+// @ts-expect-error: a bucket has to be bound, not named
+new R2Storage('edgelect');

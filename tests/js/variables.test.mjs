@@ -1,9 +1,10 @@
+// What documents and declarations list twice.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
+import { inRoot } from '../../js/tools/paths.mjs';
 
-const read = (file) => fs.readFileSync(fileURLToPath(new URL(`../../${file}`, import.meta.url)), 'utf8');
+const read = (file) => fs.readFileSync(inRoot(file), 'utf8');
 
 /** What the Worker knows: the lists at the head of src/vars.rs, before its first function. */
 const known = () => [...read('src/vars.rs').split('\npub fn ')[0].matchAll(/"(EDGELECT_[A-Z0-9_]+)"/g)].map(([, name]) => name).sort();
@@ -15,7 +16,7 @@ test('docs/options.md has each variable once, with its default and its rule', ()
 });
 
 test('each page, and each part of one, that an error names is there', () => {
-  const files = ['src', 'js'].flatMap((folder) => fs.readdirSync(new URL(`../../${folder}`, import.meta.url), { recursive: true })
+  const files = ['src', 'js'].flatMap((folder) => fs.readdirSync(inRoot(folder), { recursive: true })
     .filter((file) => /\.(rs|js)$/.test(file) && !file.startsWith('dist')).map((file) => `${folder}/${file}`));
   const named = new Set(files.flatMap((file) => read(file).match(/docs\/[a-z0-9-]+\.md(#[a-z0-9-]+)?/g) ?? []));
   assert.ok(named.has('docs/options.md#a-store-on-a-private-network'), [...named].join());
@@ -29,11 +30,6 @@ test('each page, and each part of one, that an error names is there', () => {
 test('Env has each variable, and no other', () => {
   const names = [...read('js/worker-env.d.ts').matchAll(/^ {2}(EDGELECT_[A-Z0-9_]+)\?:/gm)].map(([, name]) => name);
   assert.deepEqual(names.sort(), known());
-});
-
-test('wrangler.toml names no variable that the Worker does not know', () => {
-  const names = [...read('wrangler.toml').matchAll(/EDGELECT_[A-Z0-9_]+/g)].map(([name]) => name.split('__')[0]);
-  assert.ok(names.includes('EDGELECT_R2') && names.every((name) => known().includes(name)), names.join());
 });
 
 /** The rows of the first table below a heading of docs/options.md, in cells. */
@@ -72,3 +68,15 @@ test('docs/options.md has each option of each storage that takes any, and no oth
   assert.ok(typed.length > 15, typed.join());
   assert.deepEqual(rows.sort(), typed.sort());
 });
+
+// What `require` has of the types that `import` has.
+const namesIn = (file) => {
+  const text = read(`js/${file}`);
+  const declared = [...text.matchAll(/^export (?:declare )?(?:class|const|function|interface|type) (\w+)/gm)].map(([, name]) => name);
+  const listed = [...text.matchAll(/^export type \{([^}]*)\}/gm)].flatMap(([, names]) => names.match(/\w+/g));
+  return [...new Set([...declared, ...listed])].sort();
+};
+
+for (const name of ['index', 'object-store-lock', 'worker-env']) {
+  test(`each type of ${name}.d.ts can be required`, () => assert.deepEqual(namesIn(`entry/${name}.d.cts`), namesIn(`${name}.d.ts`)));
+}

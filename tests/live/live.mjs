@@ -13,7 +13,7 @@ import { bundled, inWorkerd } from '../../js/tools/workerd.mjs';
 import { check } from './checker.mjs';
 import { chance, networkPhases, processPhases } from './plan.mjs';
 import { FAULTS, startProxy } from './proxy.mjs';
-import { startResource } from './resource.mjs';
+import { startResource } from './fenced.mjs';
 import { COMPLETE_FROM_S, report } from './report.mjs';
 import { START_LIMIT_MS, playThrough } from './run.mjs';
 
@@ -107,15 +107,12 @@ class Run {
   /** One line on how it goes. */
   now() {
     if (this.#startMs === undefined) return 'starting the store and the members';
-    const lanes = [...this.#lanes].filter(([, { fault }]) => fault !== undefined);
-    const kinds = [...new Set(lanes.map(([, { fault }]) => fault))].join(', ');
-    const network = lanes.length === 0 ? 'calm' : `${kinds} on ${lanes.length === this.#lanes.size ? 'everyone' : lanes.map(([name]) => name).join(', ')}`;
-    const gone = this.#members.flatMap((member) => (!member.alive ? [`${member.name} dead`] : this.#held.has(member) ? [`${member.name} stopped`] : []));
     const { accepted, refused } = this.#attempts;
-    const runMs = Date.now() - this.#startMs;
+    const network = new Set([...this.#lanes.values()].map(({ fault = 'calm' }) => fault));
+    const gone = this.#members.filter((member) => !member.alive || this.#held.has(member)).map(({ name }) => `${name} is away`);
     return [
-      this.#over() ? 'healing and stopping' : `${Math.round(runMs / 1000)} of ${this.#seconds} s`,
-      `${this.#newest.member} acted last, with token ${this.#newest.token}`, `network: ${network}`, ...gone, `${accepted} acts, ${refused} refused`,
+      this.#over() ? 'healing and stopping' : `${Math.round((Date.now() - this.#startMs) / 1000)} of ${this.#seconds} s`,
+      `${this.#newest.member} acted last, with token ${this.#newest.token}`, `network: ${[...network]}`, ...gone, `${accepted} acts, ${refused} refused`,
     ].join('; ');
   }
 

@@ -1,14 +1,8 @@
 // Stands between the members and the store, on loopback, one lane for each member, and does to their requests what its
 // lane's fault says. Without one it changes nothing: a request goes on as it came, once, with the Host header that was signed.
-import { setMaxListeners } from 'node:events';
+import http from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import fastify from 'fastify';
-import { Pool } from 'undici';
-
-/** A lease is under a kilobyte, and no answer to it is larger than an error document. */
-const MOST_BYTES = 64 * 1024;
-/** What is said between two ends of a connection, not from end to end. */
-const HOP_BY_HOP = ['connection', 'expect', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade'];
+import { forward, readAll, serve } from '../../js/tools/serve.mjs';
 
 export const FAULTS = {
   cut: 'connections reset',
@@ -31,7 +25,6 @@ const FAULTS_OF_WRITES = ['late', ...CARRIED_OUT];
 
 /** Starts a proxy; `chance` draws numbers from 0 to 1, `timing` is `{ requestTimeoutMs, leaseMs }`. */
 export function startProxy(target, chance, timing) {
-  const pool = new Pool(target, { bodyTimeout: 30_000, headersTimeout: 30_000, maxResponseSize: MOST_BYTES });
   const fired = Object.fromEntries(Object.keys({ ...FAULTS, ...MORE_FAULTS }).map((kind) => [kind, 0]));
   const lanes = [];
   const signatures = new Set();
@@ -50,43 +43,35 @@ export function startProxy(target, chance, timing) {
     },
     /** `onLanded({ url, condition, body, etag, sentMs })` hears of each write that the store has taken, before its sender does. */
     async openLane({ onLanded = () => {} } = {}) {
-      const lane = new Lane({ pool, fired, chance, timing, onWrite, onLanded });
+      const lane = new Lane({ target, fired, chance, timing, onWrite, onLanded });
       lanes.push(lane);
       await lane.open();
       return lane;
     },
-    async close() {
-      await Promise.all(lanes.map((lane) => lane.close()));
-      await pool.destroy();
-    },
+    close: () => Promise.all(lanes.map((lane) => lane.close())),
   };
 }
 
 class Lane {
   #fault;
-  #server;
   #sockets = new Set();
-  #closing = new AbortController();
   /** What it has in common with the other lanes, and `onLanded`. */
   #proxy;
 
   constructor(proxy) {
     this.#proxy = proxy;
-    // One for each request that is held or under way.
-    setMaxListeners(0, this.#closing.signal);
   }
 
   async open() {
-    const server = fastify({ bodyLimit: MOST_BYTES, forceCloseConnections: true, exposeHeadRoutes: false });
-    server.removeAllContentTypeParsers();
-    server.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
-    server.all('/*', (request, reply) => {
-      reply.hijack();
-      return this.#answer(request, reply.raw);
+    const server = http.createServer(async (request, response) => {
+      // What was in force when it came: a request that is held stays held when the fault is over.
+      const fault = this.#faultFor(request.method);
+      const body = await readAll(request).catch(() => undefined);
+      if (body !== undefined) await this.#answer(fault, request, body, response);
     });
-    server.server.on('connection', (socket) => this.#connected(socket));
-    this.#server = server;
-    this.endpoint = await server.listen({ host: '127.0.0.1', port: 0 });
+    server.on('connection', (socket) => this.#connected(socket));
+    const { url: endpoint, close } = await serve(server);
+    Object.assign(this, { endpoint, close });
   }
 
   get fault() {
@@ -97,11 +82,6 @@ class Lane {
   set fault(kind) {
     this.#fault = kind;
     if (kind === 'cut') for (const socket of this.#sockets) this.#cut(socket);
-  }
-
-  close() {
-    this.#closing.abort();
-    return this.#server.close();
   }
 
   #connected(socket) {
@@ -122,81 +102,54 @@ class Lane {
     return spared ? undefined : this.#fault;
   }
 
-  async #answer(request, response) {
-    // What was in force when it came: a request that is held stays held when the fault is over.
-    const fault = this.#faultFor(request.method);
+  async #answer(fault, request, body, response) {
+    const { chance, fired, timing: { leaseMs, requestTimeoutMs }, onWrite } = this.#proxy;
     const isWrite = request.method === 'PUT';
-    if (isWrite) this.#proxy.onWrite(request.headers);
-    if (fault === 'cut') return this.#cut(request.raw.socket);
-    if (fault === 'deaf') return void (this.#proxy.fired.deaf += 1);
-    if (fault === 'refused') return this.#refuse(response);
-    const { leaseMs, requestTimeoutMs } = this.#proxy.timing;
-    if (fault === 'late') await this.#pause((0.3 + 0.7 * this.#proxy.chance()) * leaseMs);
-    if (fault === 'slow') await this.#slow(requestTimeoutMs);
+    const delay = () => pause(chance() * 0.7 * requestTimeoutMs);
+    if (isWrite) onWrite(request.headers);
+    if (fault === 'cut') return this.#cut(request.socket);
+    if (['deaf', 'refused', 'slow'].includes(fault)) fired[fault] += 1;
+    if (fault === 'deaf') return;
+    if (fault === 'refused') return respond(response, unavailable(chance()));
+    if (fault === 'late') await pause((0.3 + 0.7 * chance()) * leaseMs);
+    if (fault === 'slow') await delay();
     const left = response.destroyed;
-    const answer = await this.#carryOut(request, fault === 'twice' && isWrite);
-    if (answer === undefined) return void request.raw.socket.resetAndDestroy();
-    if (fault === 'late' && isWrite && left) this.#proxy.fired.late += 1;
-    if (isWrite && answer.status < 300 && CARRIED_OUT.includes(fault)) this.#proxy.fired[fault] += 1;
+    const answer = await this.#carryOut(request, body, fault === 'twice' && isWrite);
+    if (answer === undefined) return void request.socket.resetAndDestroy();
+    if (fault === 'late' && isWrite && left) fired.late += 1;
+    if (isWrite && answer.status < 300 && CARRIED_OUT.includes(fault)) fired[fault] += 1;
     if (fault === 'lost') return;
-    if (fault === 'reset') return void request.raw.socket.resetAndDestroy();
-    if (fault === 'slow') await this.#pause(this.#proxy.chance() * 0.7 * requestTimeoutMs);
-    if (fault === 'error') return respond(response, unavailable(this.#proxy.chance()));
-    respond(response, answer);
+    if (fault === 'reset') return void request.socket.resetAndDestroy();
+    if (fault === 'slow') await delay();
+    respond(response, fault === 'error' ? unavailable(chance()) : answer);
   }
 
-  #refuse(response) {
-    this.#proxy.fired.refused += 1;
-    respond(response, unavailable(this.#proxy.chance()));
-  }
-
-  async #carryOut(request, twice) {
-    const answer = await this.#forward(request.raw, request.body).catch(() => undefined);
+  async #carryOut(request, body, twice) {
+    const answer = await this.#forward(request, body);
     if (!twice || answer === undefined) return answer;
     if (answer.status < 300) this.#proxy.fired.twice += 1;
-    return this.#forward(request.raw, request.body).catch(() => undefined);
+    return this.#forward(request, body);
   }
 
-  #slow(requestTimeoutMs) {
-    this.#proxy.fired.slow += 1;
-    return this.#pause(this.#proxy.chance() * 0.7 * requestTimeoutMs);
-  }
-
-  /** Ends at once when the lane closes. */
-  #pause(ms) {
-    return sleep(ms, undefined, { signal: this.#closing.signal }).catch(() => {});
-  }
-
-  async #forward({ method, url, rawHeaders }, body) {
-    const headers = endToEnd(rawHeaders);
+  async #forward(request, body) {
     const sentMs = Date.now();
-    const answer = await this.#proxy.pool.request({ method, path: url, headers, body, responseHeaders: 'raw', signal: this.#closing.signal });
-    const given = { status: answer.statusCode, headers: endToEnd(answer.headers.map(String)), body: Buffer.from(await answer.body.arrayBuffer()) };
-    if (method === 'PUT' && given.status < 300) {
-      this.#proxy.onLanded({ url, condition: valueOf(headers, 'if-match'), body, etag: valueOf(given.headers, 'etag'), sentMs });
+    const answer = await forward(this.#proxy.target, request, body, false).catch(() => undefined);
+    if (request.method === 'PUT' && answer?.status < 300) {
+      this.#proxy.onLanded({ url: request.url, condition: request.headers['if-match'], body, etag: answer.headers.etag, sentMs });
     }
-    return given;
+    return answer;
   }
 }
 
-/** Names and values in turns, as they came. */
-function endToEnd(rawHeaders) {
-  const isKept = (index) => !HOP_BY_HOP.includes(rawHeaders[index - (index % 2)].toLowerCase());
-  return rawHeaders.filter((_text, index) => isKept(index));
-}
-
-function valueOf(rawHeaders, name) {
-  const index = rawHeaders.findIndex((text, at) => at % 2 === 0 && text.toLowerCase() === name);
-  return index === -1 ? undefined : rawHeaders[index + 1];
-}
+/** Keeps no process that has ended its run. */
+const pause = (ms) => sleep(ms, undefined, { ref: false });
 
 function unavailable(chance) {
   const [status, code] = chance < 0.5 ? [500, 'InternalError'] : [503, 'SlowDown'];
-  const body = Buffer.from(`<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code></Error>`);
-  return { status, headers: ['content-type', 'application/xml', 'content-length', String(body.length)], body };
+  const bytes = Buffer.from(`<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code></Error>`);
+  return { status, headers: { 'content-type': 'application/xml', 'content-length': bytes.length }, bytes };
 }
 
-function respond(response, { status, headers, body }) {
-  if (response.destroyed) return;
-  response.writeHead(status, headers).end(body);
+function respond(response, { status, headers, bytes }) {
+  if (!response.destroyed) response.writeHead(status, headers).end(bytes);
 }

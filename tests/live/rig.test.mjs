@@ -1,16 +1,13 @@
-// What the runs stand on: plans that leave nothing out, a proxy whose faults do what their names say, and two ends that refuse old tokens.
+// What the runs stand on: plans that leave nothing out, and a proxy whose faults do what their names say. That what is acted on
+// refuses old tokens, and those alone, is judged in each run.
 import assert from 'node:assert/strict';
-import fs from 'node:fs';
 import http from 'node:http';
 import { test } from 'node:test';
-import { newFolder, removePath } from '../../js/tools/cleanup.mjs';
 import { readAll, serve } from '../../js/tools/serve.mjs';
-import { atEnd, kept } from '../js/ending.mjs';
+import { kept } from '../js/ending.mjs';
 import { until } from '../js/until.mjs';
 import { networkPhases, processPhases } from './plan.mjs';
 import { FAULTS, startProxy } from './proxy.mjs';
-import { startResource } from './resource.mjs';
-import { startEndpoint } from './slots-endpoint.mjs';
 import { FATES, fates } from './slots-plan.mjs';
 
 /** A store that counts what came, behind a proxy with one lane. */
@@ -59,37 +56,6 @@ test('each fault does what its name says, and no longer than it lasts', async ()
     lane.fault = undefined;
     assert.equal(await send(lane), 200, kind);
   }
-});
-
-const post = async (url, body, headers = {}) => {
-  const answer = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) });
-  await answer.body?.cancel();
-  return answer.status;
-};
-
-test('resource: a token lower than the highest is refused, what is no act is not written down, and all are in the log in their order', async () => {
-  const folder = newFolder('resource');
-  atEnd(() => removePath(folder));
-  const file = `${folder}/acts.jsonl`;
-  const { url } = await kept(startResource({ file }));
-  const act = (token, more = {}) => post(`${url}/acts`, { member: 'a', session: 'a-1', token, lookMs: 1_000, remainingMs: 500, ...more });
-  const statuses = [];
-  for (const token of [5, 5, 7, 5, -1, 7]) statuses.push(await act(token, { authorization: 'a secret' }));
-  assert.deepEqual(statuses, [200, 200, 200, 409, 400, 200]);
-  const text = fs.readFileSync(file, 'utf8');
-  assert.deepEqual(text.trim().split('\n').map((line) => JSON.parse(line).accepted), [true, true, true, false, true]);
-  assert.ok(!text.includes('secret'));
-});
-
-test('endpoint: a call is told and answered as its slot and count say; a lower token is refused; what is no call is told to nobody', async () => {
-  const told = [];
-  const jobOf = (slot, count) => ({ status: count === 0 ? 500 : 200, ms: slot });
-  const { url } = await kept(startEndpoint({ group: 'g', jobOf, tell: (entry) => told.push(entry) }));
-  const call = (slot, term, group = 'g') => post(url, { group, slot, term, serverId: 'a' }, { 'edgelect-token': String(term) });
-  assert.deepEqual([await call(1, 10), await call(1, 11), await call(2, 9), await call(2, 11), await call(1, 12, 'h')], [500, 200, 409, 500, 400]);
-  assert.deepEqual(told.map(({ event, token, accepted, status }) => `${event} ${token} ${accepted ?? status}`), [
-    'begin 10 true', 'end 10 500', 'begin 11 true', 'end 11 200', 'begin 9 false', 'end 9 409', 'begin 11 true', 'end 11 500',
-  ]);
 });
 
 test('a seed gives its plan again, and each kind comes once before any comes again', () => {

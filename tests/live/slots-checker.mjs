@@ -211,22 +211,17 @@ function silent(triggers, reports, faults) {
 }
 
 function counted(entries, { chain, claims, jobs }) {
-  const tally = (list, nameOf) => list.reduce((sum, one) => ({ ...sum, [nameOf(one)]: (sum[nameOf(one)] ?? 0) + 1 }), {});
-  const of = (event) => entries.filter((entry) => entry.event === event);
-  const pairs = claims.map((claim, index) => [index === 0 ? chain[0] : claims[index - 1], claim]);
-  const again = pairs.filter(([before, claim]) => before.slot === claim.slot);
+  const begun = {};
+  for (const { member } of jobs) begun[member] = (begun[member] ?? 0) + 1;
   return {
-    triggers: of('trigger').length,
+    triggers: entries.filter(({ event }) => event === 'trigger').length,
     claims: claims.length,
-    begun: tally(jobs, ({ member }) => member),
-    statuses: tally(jobs, ({ status }) => status ?? 'none'),
+    begun,
     refused: jobs.filter(({ accepted }) => !accepted).length,
-    /** A slot that was claimed before, by somebody else and by the same session. */
-    reruns: again.filter(([before, claim]) => before.session !== claim.session).length,
-    reclaimed: again.filter(([before, claim]) => before.session === claim.session).length,
-    /** Claims of a slot whose job never reached the endpoint: its runner died, was stopped, or heard of it too late. */
-    unbegun: claims.filter(({ term }) => !jobs.some(({ token }) => token === term)).length,
-    outcomes: tally(of('report'), ({ outcome }) => outcome),
-    unrecorded: of('report').flatMap(({ runs }) => runs).filter(({ recorded }) => !recorded).length,
+    /** Claims of a slot that somebody else had claimed before. */
+    reruns: claims.filter((claim, index) => {
+      const before = claims[index - 1] ?? chain[0];
+      return before.slot === claim.slot && before.session !== claim.session;
+    }).length,
   };
 }

@@ -1,6 +1,6 @@
 // A Node member of a run of slots: runs what it is triggered for on stdin, and reports each trigger on stdout, in JSON lines.
 import { Elector, S3Storage } from 'edgelect';
-import { obey, report } from './speak.mjs';
+import { isUp, obey, report } from './speak.mjs';
 
 /** Between the term and the call, as work that takes its time: a member that is stopped here calls with an old token. */
 const THINK_MS = 100;
@@ -56,5 +56,5 @@ async function run({ id, slot }) {
   }
 }
 
-report('up');
+isUp();
 obey((line) => void run(JSON.parse(line)));

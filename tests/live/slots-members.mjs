@@ -1,81 +1,41 @@
 // The members of a run of slots as their starter sees them: processes that take triggers and report them.
-import { endProcess, killGroup } from '../../js/tools/cleanup.mjs';
-import { keepTail } from '../../js/tools/run.mjs';
-import { startSpeaking } from '../../js/tools/speaking.mjs';
+import { ProcessMember } from '../../js/demo/process-member.mjs';
 
-const TAIL_LINES = 10;
-
-export class SlotMember {
-  isUp = false;
+export class SlotMember extends ProcessMember {
   isStopped = false;
   /** The triggers that it has not reported. */
   waiting = new Set();
-  #child;
-  #description;
-  #hear;
-  #tail = keepTail(TAIL_LINES);
 
   /** `hear(message)` gets what it says, `broke(sentence)` what it should not have. */
-  constructor({ name, command, args, env }, { hear, broke }) {
-    this.name = name;
-    this.#description = { command, args, env };
-    this.#hear = hear;
-    this.broke = broke;
+  constructor(description, { hear, broke }) {
+    const onMessage = (message) => {
+      if (message.event === 'report') this.waiting.delete(message.id);
+      hear(message);
+    };
+    const rules = { broken: { push: broke }, ended() {} };
+    // How it ended is told already.
+    super({ ...description, runtime: 'slots', rules, say: (text) => this.error ?? broke(text), onMessage });
   }
 
   /** Whether it can be reached, stopped or not. */
-  get alive() {
-    return this.#child !== undefined && this.isUp;
-  }
-
-  start() {
-    const onEnd = (how) => {
-      if (this.#child !== child) return;
-      this.#child = undefined;
-      this.broke([`${this.name} ended with ${how}`, ...this.#tail.lines].join('\n  '));
-    };
-    const child = startSpeaking(this.#description, { onLine: (line) => this.#heard(child, line), onEnd, tail: this.#tail });
-    this.#child = child;
+  get isUp() {
+    return this.alive && this.role !== 'starting';
   }
 
   send(trigger) {
     this.waiting.add(trigger.id);
-    this.#child.stdin.write(`${JSON.stringify(trigger)}\n`);
+    this.tell(JSON.stringify(trigger));
   }
 
   /** SIGKILL: no handler runs, nothing is released. Returns the triggers that end with it. */
   kill() {
-    const child = this.#child;
-    this.#child = undefined;
-    this.isUp = this.isStopped = false;
-    const ended = [...this.waiting];
-    this.waiting.clear();
-    if (child !== undefined) void endProcess(child);
-    return ended;
-  }
-
-  stop() {
-    killGroup(this.#child.pid, 'SIGSTOP');
-    this.isStopped = true;
-  }
-
-  goOn() {
-    killGroup(this.#child.pid, 'SIGCONT');
     this.isStopped = false;
+    if (this.alive) super.kill();
+    return [...this.waiting].filter((id) => this.waiting.delete(id));
   }
 
-  #heard(child, line) {
-    let message;
-    try {
-      message = JSON.parse(line);
-    } catch {
-      return this.broke(`${this.name} said: ${line}`);
-    }
-    // Lines that were still in the pipe of a killed member are true, but no longer news of its state.
-    if (this.#child === child) {
-      if (message.event === 'up') this.isUp = true;
-      if (message.event === 'report') this.waiting.delete(message.id);
-    }
-    this.#hear(message);
+  hold(isStopped) {
+    this.isStopped = isStopped;
+    this.signal(isStopped ? 'SIGSTOP' : 'SIGCONT');
   }
 }

@@ -31,23 +31,19 @@ function tableOf(outcomes) {
   const row = (what, valueOf) => table.push([what, ...outcomes.map((outcome) => String(valueOf(outcome)))]);
   row('time', ({ tookMs }) => (tookMs === undefined ? 'not to the end' : seconds(tookMs)));
   row('triggers', ({ counts }) => counts.triggers);
-  row('reports', ({ counts }) => listed(counts.outcomes));
   row('claims', ({ counts }) => counts.claims);
-  row('of a slot again: by another session, by the same', ({ counts }) => `${counts.reruns}, ${counts.reclaimed}`);
-  row('claims whose job was never called', ({ counts }) => counts.unbegun);
-  row('jobs called', ({ counts }) => listed(counts.begun, '\n'));
-  row('how they were answered', ({ counts }) => listed(counts.statuses));
+  row('of a slot again, by another session', ({ counts }) => counts.reruns);
+  row('jobs called', ({ counts }) => listed(counts.begun));
   row('of these refused by the token (zombies)', ({ counts }) => counts.refused);
-  row('runs whose end is not known to be recorded', ({ counts }) => counts.unrecorded);
   row('killed (SIGKILL) at', ({ happened }) => moments(happened, 'kill'));
   row('stopped (SIGSTOP) at', ({ happened }) => moments(happened, 'stop'));
-  row('requests failed', ({ fired }) => listed(fired, '\n'));
+  row('requests failed', ({ fired }) => listed(fired));
   row("writes that a runtime's own fetch sent again", ({ repeated }) => repeated);
   row('violations', ({ violations }) => violations.length);
   return table.toString();
 }
 
-const listed = (counts, between = ', ') => Object.entries(counts).map(([name, count]) => `${name}: ${count}`).join(between);
+const listed = (counts) => Object.entries(counts).map(([name, count]) => `${name}: ${count}`).join('\n');
 const moments = (happened, kind) => FATES.filter((fate) => fate.kind === kind).map(({ at }) => `${at}: ${happened[`${kind} ${at}`] ?? 0}`).join(', ');
 
 /** What of the outcomes fails the run: `[{ rule, sentence, lines }]`. */

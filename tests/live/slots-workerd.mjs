@@ -1,7 +1,7 @@
 // The deployed Worker in workerd, as `slots-workerd.mjs FOLDER` with its bundle there: each line on stdin is a cron trigger, what
 // its log says of one is reported on stdout, as js/worker.js cannot.
 import { bundleIn, fireCron, startWorkerd } from '../../js/tools/miniflare.mjs';
-import { obey, ownVariables, report } from './speak.mjs';
+import { isUp, obey, ownVariables, report } from './speak.mjs';
 
 const RUN = /run="(\d+) term (\d+) (.*?) (\d+) ms( \(not recorded\))?"/g;
 /** Triggers without a report. The log does not name them, and those for one slot are alike. */
@@ -26,7 +26,7 @@ function ended(word) {
 
 const workerd = startWorkerd({ ...bundleIn(process.argv[2]), bindings: ownVariables(), onLog });
 await workerd.ready;
-report('up');
+isUp();
 
 obey(async (line) => {
   const trigger = JSON.parse(line);

@@ -15,7 +15,7 @@ import { chance } from './plan.mjs';
 import { startProxy } from './proxy.mjs';
 import { START_LIMIT_MS, playThrough } from './run.mjs';
 import { checkSlots } from './slots-checker.mjs';
-import { startEndpoint } from './slots-endpoint.mjs';
+import { startEndpoint } from './fenced.mjs';
 import { SlotMember } from './slots-members.mjs';
 import { MEMBERS, fates, jobOf, requestFaults, triggersOf, weather } from './slots-plan.mjs';
 import { reportSlots } from './slots-report.mjs';
@@ -56,10 +56,7 @@ export async function slots({ slots: count, seed }) {
 
 /** One group under one policy. */
 class Leg {
-  #store;
-  #worker;
-  #policy;
-  #count;
+  #how;
   #seed;
   #group;
   #file;
@@ -85,21 +82,19 @@ class Leg {
   #tookMs;
   #closed = false;
 
-  constructor({ store, worker, policy, count, seed }) {
-    this.#store = store;
-    this.#worker = worker;
-    this.#policy = policy;
-    this.#count = count;
-    this.#seed = `${seed} ${policy}`;
-    this.#group = `slots/${policy}.json`;
-    this.#file = inRoot(`build/live/slots-${policy}.jsonl`);
+  /** `{ store, worker, policy, count, seed }`. */
+  constructor(how) {
+    this.#how = how;
+    this.#seed = `${how.seed} ${how.policy}`;
+    this.#group = `slots/${how.policy}.json`;
+    this.#file = inRoot(`build/live/slots-${how.policy}.jsonl`);
   }
 
   async open() {
     fs.mkdirSync(path.dirname(this.#file), { recursive: true });
     this.#log = fs.openSync(this.#file, 'w');
     const config = await this.#begin();
-    this.#proxy = startProxy(this.#store.endpoint, chance(this.#seed, 'proxy'), { requestTimeoutMs: config.requestTimeout, leaseMs: LEASE_MS });
+    this.#proxy = startProxy(this.#how.store.endpoint, chance(this.#seed, 'proxy'), { requestTimeoutMs: config.requestTimeout, leaseMs: LEASE_MS });
     this.#endpoint = await startEndpoint({
       group: this.#group,
       jobOf: (slotMs, call) => jobOf(this.#seed, indexOf(slotMs), call, { leaseMs: LEASE_MS, timeoutMs: JOB_TIMEOUT_MS }),
@@ -128,22 +123,22 @@ class Leg {
   now() {
     const waiting = this.#waiting();
     const { kill = 0, stop = 0 } = this.#happened;
-    const slotsNow = `${String(this.#newest.slot).padStart(4)} of ${this.#count} slots claimed, ${this.#due} due`;
-    return `${this.#policy}: ${slotsNow}, ${waiting} triggers under way, ${kill} kills, ${stop} stops, ${inSeconds(Date.now() - this.#startMs)}`;
+    const slotsNow = `${String(this.#newest.slot).padStart(4)} of ${this.#how.count} slots claimed, ${this.#due} due`;
+    return `${this.#how.policy}: ${slotsNow}, ${waiting} triggers under way, ${kill} kills, ${stop} stops, ${inSeconds(Date.now() - this.#startMs)}`;
   }
 
   outcome(error) {
-    const checked = checkSlots(this.#entries, { policy: this.#policy, attempts: ATTEMPTS, last: this.#count });
+    const checked = checkSlots(this.#entries, { policy: this.#how.policy, attempts: ATTEMPTS, last: this.#how.count });
     return {
-      policy: this.#policy, error, broken: this.#broken, entries: this.#entries, file: this.#file, tookMs: this.#tookMs,
+      policy: this.#how.policy, error, broken: this.#broken, entries: this.#entries, file: this.#file, tookMs: this.#tookMs,
       happened: this.#happened, fired: this.#proxy?.fired ?? {}, repeated: this.#proxy?.repeated, leaseMs: LEASE_MS, ...checked,
     };
   }
 
   /** A new group whose slots up to the first one are done. */
   async #begin() {
-    const { endpoint, bucket, accessKeyId, secretAccessKey } = this.#store;
-    const elector = new Elector({ ...TIMING, storage: new S3Storage(bucketOf(this.#store)), lockfilePath: this.#group });
+    const { endpoint, bucket, accessKeyId, secretAccessKey } = this.#how.store;
+    const elector = new Elector({ ...TIMING, storage: new S3Storage(bucketOf(this.#how.store)), lockfilePath: this.#group });
     await elector.init();
     const client = new AwsClient({ accessKeyId, secretAccessKey, service: 's3', region: 'us-east-1', retries: 0 });
     const url = `${endpoint}/${bucket}/${this.#group}`;
@@ -159,10 +154,10 @@ class Leg {
     const draws = requestFaults(this.#seed, name);
     lane.fault = (method) => draws.next().value(method, this.#share);
     this.#lanes.set(name, { lane, fault: lane.fault });
-    const settings = { ...TIMING, ...SCHEDULE, serverId: name, policy: this.#policy, jobUrl: this.#endpoint.url };
+    const settings = { ...TIMING, ...SCHEDULE, serverId: name, policy: this.#how.policy, jobUrl: this.#endpoint.url };
     const node = { command: process.execPath, args: [inRoot('tests/live/slots-member.mjs')] };
-    const { env, ...description } = name.startsWith('worker') ? this.#worker : node;
-    const variables = { ...variablesOf({ ...this.#store, endpoint: lane.endpoint }, this.#group, settings), ...env };
+    const { env, ...description } = name.startsWith('worker') ? this.#how.worker : node;
+    const variables = { ...variablesOf({ ...this.#how.store, endpoint: lane.endpoint }, this.#group, settings), ...env };
     const hear = (message) => this.#heard(name, message);
     this.#members.set(name, new SlotMember({ name, ...description, env: variables }, { hear, broke: (sentence) => this.#broken.push(sentence) }));
   }
@@ -203,9 +198,9 @@ class Leg {
   /** Does what is to happen at such a moment, as long as somebody else lives on. */
   #moment(at, name) {
     const index = this.#armed.findIndex((fate) => fate.at === at);
-    const others = [...this.#members.values()].filter((member) => member.name !== name && member.alive && !member.isStopped);
+    const others = [...this.#members.values()].filter((member) => member.name !== name && member.isUp && !member.isStopped);
     const member = this.#members.get(name);
-    if (index === -1 || others.length < 2 || !member.alive || member.isStopped) return;
+    if (index === -1 || others.length < 2 || !member.isUp || member.isStopped) return;
     const [{ kind, share }] = this.#armed.splice(index, 1);
     this.#happened[kind] = (this.#happened[kind] ?? 0) + 1;
     this.#happened[`${kind} ${at}`] = (this.#happened[`${kind} ${at}`] ?? 0) + 1;
@@ -224,18 +219,18 @@ class Leg {
     await pause((0.3 + share) * LEASE_MS);
     if (this.#closed) return;
     member.start();
-    await this.#within(START_LIMIT_MS, () => member.alive, `${member.name} to be up again`);
+    await this.#within(START_LIMIT_MS, () => member.isUp, `${member.name} to be up again`);
   }
 
   async #hold(member, at, share) {
     const { term } = this.#newest;
-    member.stop();
+    member.hold(true);
     this.#tell({ event: 'fault', kind: 'stop', at, on: member.name, slot: this.#newest.slot, atMs: Date.now() });
     await pause((1.3 + 0.7 * share) * LEASE_MS);
     // Somebody else is called before it goes on, so that it goes on as a zombie.
-    await findWithin(2 * LEASE_MS, () => this.#endpoint.highest > term);
+    await findWithin(2 * LEASE_MS, () => this.#endpoint.tokens.highest > term);
     if (this.#closed) return;
-    member.goOn();
+    member.hold(false);
     this.#tell({ event: 'fault', kind: 'go on', on: member.name, slot: this.#newest.slot, atMs: Date.now() });
   }
 
@@ -244,7 +239,7 @@ class Leg {
     const fate = fates(this.#seed);
     const sky = weather(this.#seed);
     let [fateAt, skyAt] = [0, 0];
-    for (this.#due = 1; this.#due <= this.#count; this.#due += 1) {
+    for (this.#due = 1; this.#due <= this.#how.count; this.#due += 1) {
       const slot = this.#due;
       if (slot >= fateAt) {
         const next = fate.next().value;
@@ -260,7 +255,7 @@ class Leg {
       await findWithin(patienceMs, () => this.#isReady(slot, haste));
       await this.#within(BEHIND_LIMIT_MS, () => this.#waiting() < MOST_WAITING && this.#newest.slot > slot - MOST_BEHIND, 'the members to keep up');
     }
-    this.#due = this.#count;
+    this.#due = this.#how.count;
     for (const trigger of this.#late.splice(0)) this.#fire(trigger);
   }
 
@@ -273,7 +268,7 @@ class Leg {
   /** A cron fires nothing at a member that is dead. */
   #fire({ member: name, slot }) {
     const member = this.#members.get(name);
-    if (!member.alive) return;
+    if (!member.isUp) return;
     const id = (this.#trigger += 1);
     this.#tell({ event: 'trigger', id, member: name, slot, atMs: Date.now() });
     member.send({ id, slot: slotMs(slot) });
@@ -302,7 +297,7 @@ class Leg {
     this.#tell({ event: 'fault', kind: 'healed', slot: this.#due, atMs: Date.now() });
     const endMs = Date.now() + HEALED_LIMIT_MS;
     for (let turn = 0; !this.#isSettled() && Date.now() < endMs; turn += 1) {
-      this.#fire({ member: MEMBERS[turn % MEMBERS.length], slot: this.#count });
+      this.#fire({ member: MEMBERS[turn % MEMBERS.length], slot: this.#how.count });
       await findWithin(LEASE_MS / 2, () => this.#isSettled());
     }
     await findWithin(TOLD_LIMIT_MS, () => this.#waiting() === 0);
@@ -310,7 +305,7 @@ class Leg {
 
   #isSettled() {
     const { slot, done, released, failures = 0 } = this.#newest;
-    return slot === this.#count && released && (done || this.#policy === 'atMostOnce' || failures >= ATTEMPTS);
+    return slot === this.#how.count && released && (done || this.#how.policy === 'atMostOnce' || failures >= ATTEMPTS);
   }
 
   #waiting() {
@@ -318,7 +313,7 @@ class Leg {
   }
 
   #allUp() {
-    return this.#within(START_LIMIT_MS, () => [...this.#members.values()].every(({ alive }) => alive), 'every member to be up');
+    return this.#within(START_LIMIT_MS, () => [...this.#members.values()].every(({ isUp }) => isUp), 'every member to be up');
   }
 
   #within(limitMs, holds, what) {

@@ -2,12 +2,12 @@
 // something to say, so that whoever starts it treats it as any other process.
 import { setTimeout as pause } from 'node:timers/promises';
 import { bundleIn, fireCron, startWorkerd } from '../../js/tools/miniflare.mjs';
-import { obey, ownVariables, report } from './speak.mjs';
+import { isUp, obey, ownVariables, report } from './speak.mjs';
 
 const BETWEEN_TICKS_MS = 500;
 const workerd = startWorkerd({ ...bundleIn(process.argv[2]), bindings: ownVariables(), onLog: (text) => console.error(text) });
 await workerd.ready;
-report('status', { role: 'follower', requests: { read: 0, write: 0 } });
+isUp();
 
 let stopping = false;
 obey(async (line) => {

@@ -1,14 +1,11 @@
 // Isolates in workerd that run what `js/tools/rust-worker.mjs` has built.
 import { readdirSync } from 'node:fs';
-import { after } from 'node:test';
 import { COMPATIBILITY_DATE, fireCron, modulesOf, startWorkerd as start } from '../../js/tools/miniflare.mjs';
 import { ROOT, inRoot } from '../../js/tools/paths.mjs';
+import { atEnd } from '../js/ending.mjs';
 import { until } from '../js/until.mjs';
 
 const BUILT = inRoot('build/rust-worker');
-const running = new Set();
-
-after(() => Promise.all([...running].map((workerd) => workerd.dispose())));
 
 const filesOf = (entry, wasm) => {
   const snippets = readdirSync(BUILT, { recursive: true }).filter((name) => /^snippets\/.*\.js$/.test(name));
@@ -16,16 +13,15 @@ const filesOf = (entry, wasm) => {
 };
 
 /** One workerd with an isolate of its own for each name, and one bucket that is bound to all of them. */
-export const startWorkerd = async ({ entry, wasm, names = ['only'], bindings = {}, bound = true }) => {
+export const startWorkerd = async ({ entry, wasm, names = ['only'], bindings = {} }) => {
   const lines = [];
-  const common = {
-    modules: modulesOf(filesOf(entry, wasm)), modulesRoot: ROOT, compatibilityDate: COMPATIBILITY_DATE, bindings,
-    ...(bound && { r2Buckets: { EDGELECT_R2: 'leases' } }),
-  };
-  const workers = names.map((name) => ({ name, ...common }));
+  const workers = names.map((name) => ({
+    name, modules: modulesOf(filesOf(entry, wasm)), modulesRoot: ROOT, compatibilityDate: COMPATIBILITY_DATE, bindings, r2Buckets: { EDGELECT_R2: 'leases' },
+  }));
   const workerd = start({ workers, onLog: (text) => lines.push(text) });
-  running.add(workerd);
+  atEnd(() => workerd.dispose());
   await workerd.ready;
+  const bucket = () => workerd.getR2Bucket('EDGELECT_R2', names[0]);
   const isolate = async (name) => {
     const worker = await workerd.getWorker(name);
     return {
@@ -41,14 +37,7 @@ export const startWorkerd = async ({ entry, wasm, names = ['only'], bindings = {
       const found = lines.flatMap((line) => /^edgelect.*? outcome=(\w+)/.exec(line)?.[1] ?? []);
       return found.length >= count && found.join(' ');
     }),
-    lease: async (key) => {
-      const object = await (await workerd.getR2Bucket('EDGELECT_R2', names[0])).get(key);
-      return object && JSON.parse(await object.text());
-    },
-    bucket: () => workerd.getR2Bucket('EDGELECT_R2', names[0]),
-    kill: () => {
-      running.delete(workerd);
-      return workerd.dispose();
-    },
+    lease: async (key) => (await (await bucket()).get(key)).json(),
+    bucket,
   };
 };

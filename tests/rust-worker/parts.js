@@ -1,4 +1,4 @@
-// Calls one function of the parts for each request: POST /NAME with its arguments as JSON; `"$env"` and the like stand
+// Calls one function of the parts for each request: POST /NAME with its arguments as JSON; `"$bucket"` and the like stand
 // for the event's own. The result is answered as text.
 import module from '../../build/rust-worker/parts_bg.wasm';
 import * as parts from '../../build/rust-worker/parts.js';
@@ -33,7 +33,6 @@ const timers = async (work) => {
 const own = {
   globalRandom: () => inGlobalScope,
   countedSleep: (ms, stopAfterMs) => timers(() => parts.sleep(BigInt(ms), BigInt(stopAfterMs))),
-  sleep: (ms, stopAfterMs) => parts.sleep(BigInt(ms), BigInt(stopAfterMs)),
   // The end of an event ends its connections too; so the event goes on until the test lets it end.
   fetchThenWait: async (url, limit, waitUrl) => {
     const answer = await parts.fetch(url, '', limit);
@@ -97,7 +96,7 @@ export default {
     const name = new URL(request.url).pathname.slice(1);
     const { EDGELECT_R2 } = env;
     const lease = { EDGELECT_LOCKFILE_PATH: 'key', EDGELECT_FORMAT: 'kubernetes' };
-    const stands = { $env: env, $bucket: EDGELECT_R2, $s3: { ...env, ...lease }, $r2: { EDGELECT_R2, ...lease } };
+    const stands = { $bucket: EDGELECT_R2, $s3: { ...env, ...lease }, $r2: { EDGELECT_R2, ...lease } };
     const given = (await request.json()).map((one) => stands[one] ?? one);
     return new Response(String(await (own[name] ?? parts[name])(...given)));
   },

@@ -44,9 +44,9 @@ after(() => server.close());
 
 const at = (path) => `${server.url}${path}`;
 
-test('an R2 binding and a bucket over the host\'s fetch conform: every behaviour that a store must have', async () => {
+// An S3 bucket does natively; what the host's fetch makes of its requests is below.
+test('an R2 binding conforms: every behaviour that a store must have', async () => {
   assert.equal(await call('conformR2', '$bucket'), '19');
-  assert.equal(await call('conformS3', '$env'), '19');
 });
 
 test('a checkpoint lies beside the lease, as a native record whatever the lease is, over a binding and over S3', async () => {

@@ -5,7 +5,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { after, test } from 'node:test';
-import { endProcess, keepPath, removePath, spawnKept } from '../../js/tools/cleanup.mjs';
+import { endProcess, newFolder, spawnKept } from '../../js/tools/cleanup.mjs';
 import { freePorts } from '../../js/tools/seaweed.mjs';
 import { until } from '../js/until.mjs';
 import { devBlock } from '../readme/dev-block.mjs';
@@ -21,9 +21,7 @@ const cloned = () => {
 };
 
 const clone = () => {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-clone-'));
-  keepPath(folder);
-  after(() => removePath(folder));
+  const folder = newFolder('clone');
   for (const name of cloned()) fs.cpSync(`${root}${name}`, `${folder}/${name}`);
   // What setting it up would bring is lent, so that nothing is fetched.
   fs.mkdirSync(`${folder}/node_modules`);

@@ -68,20 +68,4 @@ describe('groups', { concurrency: 3 }, () => {
     const ticks = lines(worker).filter((line) => line.includes('tick:'));
     assert.deepEqual(ticks.map((line) => /group=(\S+) outcome=(\w+)/.exec(line).slice(1)), [['mail-out', 'led'], ['reports', 'led']]);
   });
-
-  test('a group may have a bucket of its own, and a broken store takes no other group with it', async () => {
-    // Nothing listens at that address.
-    const own = { EDGELECT_ENDPOINT__REPORTS: 'http://127.0.0.1:9', EDGELECT_BUCKET__REPORTS: 'jobs', EDGELECT_ACCESS_KEY_ID__REPORTS: 'a', EDGELECT_SECRET_ACCESS_KEY__REPORTS: 'b' };
-    const worker = await inGroups(['mail-out.json'], own);
-    const ticking = worker.tick();
-    await until(healthy(worker, '/health/leadership?group=mail-out.json'));
-    assert.equal((await asked(worker, 'reports.json')).status, 404);
-    await ticking;
-    await until(() => lines(worker).length === 2);
-    const [mail, reports] = lines(worker);
-    assert.match(mail, /group=mail-out outcome=led/);
-    assert.match(reports, /group=reports outcome=followed term=none/);
-    assert.equal(await (await worker.bucket()).head('reports.json'), null, 'it is in no other store than its own');
-  });
-
 });

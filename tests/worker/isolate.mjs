@@ -1,36 +1,20 @@
 // One workerd process with one isolate of the deployable Worker, as the tests ask and tick it.
 import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { Elector, S3Storage } from 'edgelect';
-import { Miniflare, convertV4MiniflareOptions } from 'miniflare';
-import { bucketOptions, freshKey, variables } from '../js/bucket.mjs';
+import { modulesOf, startWorkerd } from '../../js/tools/miniflare.mjs';
+import { newGroup as newBucketGroup, variables } from '../js/bucket.mjs';
 import { atEnd } from '../js/ending.mjs';
 
 export const root = fileURLToPath(new URL('../../', import.meta.url));
-const SOURCES = ['js/worker.js'];
 
 /** What the build made: the wasm, its glue, and the snippets that the glue imports. */
-const built = () =>
-  readdirSync(`${root}build/worker`, { recursive: true })
-    .filter((name) => /(\.js|\.wasm)$/.test(name))
-    .map((name) => ({
-      type: name.endsWith('.wasm') ? 'CompiledWasm' : 'ESModule',
-      path: `${root}build/worker/${name}`,
-    }));
+const built = () => readdirSync(`${root}build/worker`, { recursive: true }).map((name) => `${root}build/worker/${name}`);
 
 /** `more` are Miniflare's own options, such as `r2Buckets`. */
 export const isolate = async (bindings, { entry = 'js/worker.js', ...more } = {}) => {
   const lines = [];
-  const options = convertV4MiniflareOptions({
-    modules: [...new Set([entry, ...SOURCES])]
-      .map((path) => ({ type: 'ESModule', path: `${root}${path}` })).concat(built()),
-    modulesRoot: root,
-    compatibilityDate: '2026-11-01',
-    bindings,
-    handleStructuredLogs: ({ message }) => lines.push(message),
-    ...more,
-  });
-  const worker = new Miniflare(options);
+  const files = [...new Set([entry, 'js/worker.js'])].map((path) => `${root}${path}`);
+  const worker = startWorkerd({ modules: modulesOf([...files, ...built()]), modulesRoot: root, bindings, onLog: (line) => lines.push(line), ...more });
   let killed;
   const kill = () => (killed ??= worker.dispose());
   atEnd(kill);
@@ -64,8 +48,7 @@ export const healthy = (worker, path) => async () => {
 
 /** A new group in the real store, as the Worker's variables name it. */
 export const newGroup = async () => {
-  const lockfilePath = freshKey('worker');
-  await new Elector({ storage: new S3Storage(bucketOptions), lockfilePath }).init();
+  const lockfilePath = await newBucketGroup('worker');
   return {
     ...variables,
     EDGELECT_LOCKFILE_PATH: lockfilePath,

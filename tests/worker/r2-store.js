@@ -27,14 +27,6 @@ const watched = (bucket, { counts = { whole: [], read: 0 }, breaks } = {}) => ne
 });
 
 const STEPS = {
-  async race(bucket) {
-    const storage = new R2Storage(bucket);
-    const create = await Promise.all(Array.from({ length: 10 }, (_, index) => storage.putIfMatch('race', bytes(`create ${index}`), null)));
-    const first = await storage.get('race');
-    const update = await Promise.all(Array.from({ length: 10 }, (_, index) => storage.putIfMatch('race', bytes(`update ${index}`), first.etag)));
-    const last = await storage.get('race');
-    return { create, first: { ...first, body: text(first.body) }, update, last: { ...last, body: text(last.body) } };
-  },
   async large(bucket) {
     const counts = { whole: [], read: 0 };
     const storage = new R2Storage(watched(bucket, { counts }));

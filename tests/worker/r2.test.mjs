@@ -23,19 +23,6 @@ before(async () => {
 
 const step = async (name) => (await store.ask(`/${name}`)).json();
 
-test('of ten creates at once one is written, and of ten updates of one version', async () => {
-  const { create, first, update, last } = await step('race');
-  for (const [writes, found] of [[create, first], [update, last]]) {
-    const winner = writes.findIndex((written) => written !== null);
-    assert.deepEqual(writes.map((written) => written !== null).filter(Boolean), [true]);
-    assert.equal(found.body.split(' ')[1], String(winner));
-    assert.equal(found.etag, writes[winner].etag);
-    assert.match(found.etag, /^"[0-9a-f]{32}"$/);
-    assert.equal('date' in found, false, 'R2 tells no time, so none is told on');
-    assert.ok(Math.abs(found.lastModified - Date.now()) < 60_000);
-  }
-});
-
 test('an object of 10 MiB is cut at one byte more than a record, never read whole, and can be replaced', async () => {
   const { length, sevens, counts, healed, after: text } = await step('large');
   assert.deepEqual([length, sevens, counts.whole, counts.cancelled, text], [65_537, true, ['small'.length], true, 'small']);

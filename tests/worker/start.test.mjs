@@ -1,9 +1,11 @@
-// What the Worker's isolate does while it starts.
+// On which Node these tests run, and what the Worker's isolate does while it starts.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { test } from 'node:test';
 import { inRoot } from '../../js/tools/paths.mjs';
 import * as wasm from '../../build/worker/edgelect.js';
+
+test('these tests run on Node 24', () => assert.equal(process.versions.node.split('.')[0], '24'));
 
 /** What workerd has no use for, or refuses, outside of an event. */
 const REFUSED = [[globalThis, 'fetch'], [globalThis, 'setTimeout'], [globalThis.crypto, 'getRandomValues'], [Date, 'now']];

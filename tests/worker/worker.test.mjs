@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { bucketOptions, getLease, until } from '../js/bucket.mjs';
 import { kept } from '../js/ending.mjs';
 import { startProxy } from '../js/proxy.mjs';
-import { healthy, isolate, newGroup, outcomes, warm } from './isolate.mjs';
+import { healthy, isolate, newGroup, outcomes } from './isolate.mjs';
 
 // Most of a tick is waiting.
 describe('the Worker', { concurrency: 3 }, () => {
@@ -27,24 +27,6 @@ describe('the Worker', { concurrency: 3 }, () => {
     assert.notEqual(answer.status, 500, await answer.text());
   });
 
-  test('c54 a late trigger gets what is left of its time, and one behind its time asks the store nothing', async () => {
-    const group = await newGroup();
-    const worker = await warm(group);
-    // A tick parks a second before its end; two round trips and the start of the wasm on a busy machine take a second.
-    const [parksMs, lateMs, roomMs] = [group.EDGELECT_SUSTAIN - 1_000, 2_000, 1_000];
-    const startMs = performance.now();
-    await worker.tick(new Date(Date.now() - lateMs));
-    const tookMs = performance.now() - startMs;
-    assert.ok(tookMs > parksMs - lateMs - roomMs && tookMs < parksMs, `it took ${tookMs} ms`);
-    const parked = await getLease(group.EDGELECT_LOCKFILE_PATH);
-    assert.equal(parked.parked, true);
-    for (const lateBy of [parksMs + 100, group.EDGELECT_SUSTAIN, 3_600_000]) await worker.tick(new Date(Date.now() - lateBy));
-    await until(() => outcomes(worker).length === 4);
-    assert.deepEqual(outcomes(worker), ['led', 'late', 'late', 'late']);
-    assert.equal(worker.logged().match(/outcome=late requests=0$/gm).length, 3);
-    assert.deepEqual(await getLease(group.EDGELECT_LOCKFILE_PATH), parked);
-  });
-
   test('questions from peers cost one read, however many come and whatever it brings', async () => {
     const group = await newGroup();
     const proxy = await kept(startProxy(bucketOptions.endpoint));
@@ -62,5 +44,4 @@ describe('the Worker', { concurrency: 3 }, () => {
     const most = 1 + Math.floor((performance.now() - startMs) / 1_000);
     assert.ok(proxy.seen.length - 1 <= most, `${proxy.seen.length - 1} reads for ten questions, ${most} would do`);
   });
-
 });

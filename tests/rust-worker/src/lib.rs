@@ -12,7 +12,7 @@ use edgelect::lease::Reading;
 use edgelect::request;
 use edgelect::store::{Operation, Outcome, Store};
 use edgelect::workerd::{AnyStore, R2Store, Workerd, config, variables};
-use edgelect::{Checkpoint, Host, Owner, S3Store};
+use edgelect::{Checkpoint, Host, Owner};
 use futures::future::{Either, select};
 use http::Method;
 use wasm_bindgen::prelude::*;
@@ -43,19 +43,6 @@ fn fresh_key() -> String {
 pub async fn conform_r2(bucket: JsValue) -> usize {
     let traits = Traits::R2;
     let store = || R2Store::new(bucket.clone().unchecked_into::<Bucket>(), &fresh_key());
-    conformance::check(traits, store).await
-}
-
-/// How many behaviours the bucket that the variables name has shown over the host's `fetch`.
-#[wasm_bindgen(js_name = conformS3)]
-pub async fn conform_s3(env: Env) -> usize {
-    let traits = Traits::S3;
-    let get = variables(&env);
-    let random = hex(&Workerd::new().random().expect("an event has randomness"));
-    let store = || {
-        let key = format!("{random}/{}", fresh_key());
-        S3Store::from_vars(get.clone(), &key, Workerd::new()).expect("the variables name a bucket")
-    };
     conformance::check(traits, store).await
 }
 
