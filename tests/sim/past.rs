@@ -89,12 +89,8 @@ impl Oracle {
         let mut past = vec![Past::Term(PastTerm { term, by: by.clone(), from, to, how })];
         if let Some(slot) = self.slots.claimed_by(claim, &self.deeds[claim].lease) {
             let closed = matches!(aim, Aim::Release | Aim::Park);
-            let outcome = match self.slots.job_end(session, term).filter(|_| closed) {
-                Some(Ended::Done) => "ok",
-                Some(Ended::Failed) => "failed",
-                Some(Ended::Lost) => "stopped",
-                None => "died",
-            };
+            let ended = self.slots.job_end(session, term).filter(|_| closed);
+            let outcome = ended.map_or("died", Ended::word);
             past.push(Past::Slot(PastSlot { slot, outcome: outcome.to_owned(), by: Some(by) }));
         }
         past

@@ -118,6 +118,22 @@ pub enum Ended {
     Lost,
 }
 
+impl Ended {
+    /// The word for it in a record.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Done => "ok",
+            Self::Failed => "failed",
+            Self::Lost => "stopped",
+        }
+    }
+
+    pub fn told(self, took_ms: u64) -> SlotEnd {
+        let (done, failed) = (self == Self::Done, self == Self::Failed);
+        SlotEnd { done, failed, result: self.word().to_owned(), took_ms }
+    }
+}
+
 /// One job that a session began.
 #[derive(Clone, Copy, Debug)]
 pub struct Ran {
@@ -359,14 +375,7 @@ impl World {
             Ended::Failed => Kind::SlotFailed,
             Ended::Lost => Kind::SlotStopped,
         });
-        let result = match ended {
-            Ended::Done => "ok",
-            Ended::Failed => "failed",
-            Ended::Lost => "stopped",
-        };
-        let (result, took_ms) = (result.to_owned(), term % 1_000);
-        let (done, failed) = (ended == Ended::Done, ended == Ended::Failed);
-        let end = SlotEnd { done, failed, result, took_ms };
+        let end = ended.told(term % 1_000);
         trigger.told = Some((term, end.clone()));
         self.oracle.slots.job_ended(session, term, ended);
         trigger.closed_mono_ms = None;
