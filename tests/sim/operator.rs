@@ -10,7 +10,7 @@ use super::clocks::EPOCH_MS;
 use super::justified::Writer;
 use super::oracle::{Aim, Deed, Oracle};
 use super::report::Kind;
-use super::store::{self, Shown};
+use super::store::{self, Object, Shown};
 use super::world::{Event, World};
 
 /// One seed in so many has an operator.
@@ -126,7 +126,8 @@ impl World {
         self.history.note(self.now_ms, || format!("*** the operator asks {:?}", lease.operator));
         let (bytes, version) = self.body_of(&lease);
         let write = write.map(|deed| self.oracle.asked(deed, lease.clone(), version.clone()));
-        self.store.ask(self.now_ms, version, Shown::Lease(lease), bytes, write);
+        let (shown, modified_s) = (Shown::Lease(lease), self.store.clock_s(self.now_ms, 0));
+        self.store.change(self.now_ms, Object { version, shown, bytes, modified_s, write });
     }
 
     /// At the end of all faults nothing stays paused.

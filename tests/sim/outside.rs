@@ -38,7 +38,7 @@ pub struct Outside {
     pub asked_before: Option<Rc<Lease>>,
     standing: Option<Standing>,
     /// The term that it had authority for in this turn of its process: what it has begun leaves after its callbacks.
-    recent: Option<u64>,
+    pub recent: Option<u64>,
     /// How the job of each term ended.
     ends: BTreeMap<u64, Ended>,
     /// How many pieces of work of each term go on.
@@ -60,11 +60,6 @@ struct Standing {
 }
 
 impl Outside {
-    /// The term that a renewal may belong to.
-    pub fn renews(&self) -> Option<u64> {
-        self.recent
-    }
-
     pub fn authority(&self, now: Now) -> Option<Authority> {
         let Standing { term, until_mono_ms, until_wall_ms, .. } = self.standing?;
         let mono_ms = until_mono_ms.saturating_sub(now.mono_ms);
@@ -374,7 +369,7 @@ impl World {
         {
             ran.ended = Some(ended);
         }
-        self.oracle.slots.job_ended(session, term, ended);
+        self.oracle.slots.ended.insert((session, term), ended);
     }
 
     /// Whether a run's closing write is in the store, as its result says.

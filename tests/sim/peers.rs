@@ -277,7 +277,7 @@ impl World {
         let member = &self.sessions[by];
         let config = member.election.config();
         let authority = member.authority(look.now);
-        let led = member.outside.as_ref().and_then(|outside| outside.renews());
+        let led = member.outside.as_ref().and_then(|outside| outside.recent);
         // An interval, a question that is held and one that is not answered.
         let interval_ms = match config.follow {
             Follow::Tight => config.frequent_interval_ms,
@@ -363,7 +363,7 @@ impl World {
             "s{session} believes a forged answer: {answer:?}");
         self.history
             .note(self.now_ms, || format!("s{session} hears {} as {answer:?}", told.status));
-        let sight = self.oracle.views[session].sight.as_ref().and_then(|sight| sight.shown.lease());
+        let sight = self.oracle.shown_lease(session);
         let record = match self.sessions[session].outside {
             Some(_) => sight,
             None => election.record().map(|(_, lease)| lease),

@@ -251,7 +251,7 @@ impl World {
             Condition::Absent => None,
         };
         let authority = state.authority(look.now).map(|authority| authority.term);
-        let recent = state.outside.as_ref().and_then(|outside| outside.renews());
+        let recent = state.outside.as_ref().and_then(|outside| outside.recent);
         let authority = authority.or(recent.filter(|_| aim == Aim::Renew));
         let working = state.works.contains(&lease.term.unwrap_or(0));
         let again =
@@ -288,7 +288,7 @@ impl World {
     /// The bytes of a record, where the requests are HTTP, and its version.
     pub fn body_of(&self, lease: &Lease) -> (Option<Rc<[u8]>>, Version) {
         match self.depth {
-            Depth::Core => (None, self.store.etag_of(lease)),
+            Depth::Core => (None, self.store.etag(lease)),
             Depth::Store => {
                 let body = lease::write(lease);
                 let version = self.store.etag(&body);
@@ -380,10 +380,10 @@ impl World {
         let writes = matches!(asked, Asked::Write { .. });
         let stale = self.stale();
         let before = self.store.object.as_ref().and_then(|object| object.write);
-        let mut effect = self.store.perform(self.now_ms, asked, condition, front_end, stale);
-        effect.facts = Facts { last_modified_ms: effect.facts.last_modified_ms, ..shaded };
+        let effect = self.store.perform(self.now_ms, asked, condition, front_end, stale);
+        let facts = Facts { last_modified_ms: effect.last_modified_ms, ..shaded };
         self.took_effect(deed, &effect);
-        if effect.accepted {
+        if effect.accepted() {
             self.request_landed(request, asked, before);
         }
         let now_is = self.store.object.as_ref().map(|object| &object.version);
@@ -391,7 +391,7 @@ impl World {
         if old && effect.outcome == Outcome::Unchanged {
             self.tally.fault(Kind::StaleUnchanged);
         }
-        if self.store.manners.moving && effect.facts.last_modified_ms.is_some() {
+        if self.store.manners.moving && facts.last_modified_ms.is_some() {
             self.tally.fault(Kind::MovingTime);
         }
         if let Some(after) = fate.after {
@@ -401,11 +401,10 @@ impl World {
             Asked::Read { unless } => unless.as_ref(),
             Asked::Write { .. } => None,
         };
-        let http = over_http.then(|| Ok(wire::honest(&effect, known, fate.mangle)));
-        let Effect { outcome, facts, .. } = effect;
+        let http = over_http.then(|| Ok(wire::honest(&effect, &facts, known, fate.mangle)));
         let outcome = match fate.mangle {
-            Some(mangle) => mangle.outcome(outcome),
-            None => outcome,
+            Some(mangle) => mangle.outcome(effect.outcome),
+            None => effect.outcome,
         };
         Reply { answer: Answer { outcome, facts }, http, turned: None }
     }
@@ -449,13 +448,13 @@ impl World {
 
     fn took_effect(&mut self, deed: Option<usize>, effect: &Effect) {
         let Some(deed) = deed else { return };
-        let line = if effect.accepted { "lands" } else { "is refused" };
+        let line = if effect.accepted() { "lands" } else { "is refused" };
         let Self { oracle, history, tally, now_ms, .. } = self;
         history.note(*now_ms, || {
             let deed = &oracle.deeds[deed];
             format!("   s{} #{} {:?} {line}", deed.session, deed.lease.sequence, deed.aim)
         });
-        if effect.accepted {
+        if effect.accepted() {
             oracle.accepted(deed);
         } else if effect.outcome == Outcome::Refused {
             if oracle.deeds[deed].landed_ms.is_some() {

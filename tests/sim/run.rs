@@ -170,7 +170,7 @@ fn check_slots(schedule: &mut Schedule, asked_ms: u64) {
     let owes = schedule.owes_slots();
     let world = &mut schedule.world;
     let Some(plan) = world.slots.as_ref().filter(|_| owes && asked_ms > 0) else { return };
-    let owed = match world.oracle.slots.claimed() {
+    let owed = match world.oracle.slots.newest_ms > 0 {
         true => world.oracle.slots.owed(plan, asked_ms),
         false => vec![asked_ms],
     };

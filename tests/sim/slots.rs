@@ -303,12 +303,7 @@ impl World {
         if self.machines[machine].outside {
             return self.calls.triggers.push(schedule);
         }
-        self.trigger(machine, schedule);
-    }
-
-    /// A trigger fires: a session of its own.
-    pub fn trigger(&mut self, machine: usize, schedule: Slots) -> usize {
-        self.start_with(machine, Some(schedule))
+        self.start_with(machine, Some(schedule));
     }
 
     /// A term for a slot began: its job does.
@@ -377,7 +372,7 @@ impl World {
         });
         let end = ended.told(term % 1_000);
         trigger.told = Some((term, end.clone()));
-        self.oracle.slots.job_ended(session, term, ended);
+        self.oracle.slots.ended.insert((session, term), ended);
         trigger.closed_mono_ms = None;
         self.tell(session, Input::SlotEnded { term, end });
     }

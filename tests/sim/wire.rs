@@ -257,8 +257,12 @@ pub fn trouble(
 }
 
 /// The honest answer to what took effect, with what happens to it on the way.
-pub fn honest(effect: &Effect, known: Option<&Version>, mangle: Option<Mangle>) -> Response {
-    let facts = &effect.facts;
+pub fn honest(
+    effect: &Effect,
+    facts: &Facts,
+    known: Option<&Version>,
+    mangle: Option<Mangle>,
+) -> Response {
     let mut answer = match &effect.outcome {
         Outcome::Found { .. } => {
             response(200, facts, effect.bytes.as_deref().unwrap_or_default().to_vec())
