@@ -1,6 +1,5 @@
 //! What a run has done so far, kept in a file so that it can go on after an interruption.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
@@ -9,7 +8,6 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::arguments::Arguments;
-use worlds::sim::report::Tally;
 use worlds::sim::run::{Seed, Summary};
 use worlds::sim::world::Depth;
 
@@ -158,18 +156,11 @@ fn build() -> Result<String, String> {
     Ok(format!("{:016x}", hasher.finish()))
 }
 
-/// A part as the record keeps it: counts, schedules by their length, the tally, and how long it took.
-type Kept = (u64, u64, BTreeMap<u64, u64>, [Vec<u64>; 3], u64);
-
 fn write_part(part: &Part) -> Value {
-    let Summary { tally, schedules, with_failover, leases, .. } = &part.summary;
-    json!([schedules, with_failover, leases, tally.numbers(), part.took.as_millis() as u64])
+    json!([part.summary, part.took.as_millis() as u64])
 }
 
 fn read_part(value: &Value, wanted: u64) -> Option<Part> {
-    let kept: Kept = serde_json::from_value(value.clone()).ok()?;
-    let (schedules, with_failover, leases, numbers, took_ms) = kept;
-    let tally = Tally::of_numbers(numbers)?;
-    let summary = Summary { tally, schedules, with_failover, leases, broken: Vec::new() };
+    let (summary, took_ms) = serde_json::from_value(value.clone()).ok()?;
     Some(Part { wanted, summary, took: Duration::from_millis(took_ms) })
 }

@@ -1,28 +1,22 @@
 //! Sessions of the real election and the real protocol of epochs against a bucket without `If-Match`, in virtual time:
 //! what the network loses, delays and duplicates, who crashes, stalls and resigns is drawn from a seed.
 
-use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, Waker};
 
 use edgelect::clock::Now;
 use edgelect::config::{Config, Follow, Settings};
-use edgelect::driver::Host;
 use edgelect::election::{Election, Event as Told, Input, Step};
 use edgelect::lease::Format;
-use edgelect::remote::perform;
 use edgelect::request::{Request, Response};
 use edgelect::store::epochs::Epochs;
 use edgelect::store::{Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome};
 
-use super::bucket::{self, BEGAN_MS, Bucket, add, error, lists};
+use super::bucket::{BEGAN_MS, Bucket, add, error, lists};
 use crate::sim::chance::Chance;
 use crate::sim::oracle::Violation;
+use crate::sim::port::{Conversation, Move};
+use crate::sim::run::on_all_cores;
 use crate::{bucket_with, credentials};
 
 const FOLDER: &str = "leader/g";
@@ -37,45 +31,10 @@ fn befalls(chance: &mut Chance, rate: u64) -> bool {
     chance.below(1_000) < rate
 }
 
-#[derive(Default)]
-struct Port {
-    outbox: RefCell<Option<Request>>,
-    inbox: RefCell<Option<Response>>,
-    now: Cell<Now>,
-}
-
-struct PortHost(Rc<Port>);
-
-impl Host for PortHost {
-    fn now(&self) -> Now {
-        self.0.now.get()
-    }
-
-    async fn sleep(&self, _ms: u64) {
-        std::future::pending().await
-    }
-
-    fn random(&self) -> Result<[u8; 16], String> {
-        Err("chance comes from the seed".to_owned())
-    }
-
-    async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
-        *self.0.outbox.borrow_mut() = Some(request);
-        let answer = poll_fn(|_| match self.0.inbox.borrow_mut().take() {
-            Some(answer) => Poll::Ready(answer),
-            None => Poll::Pending,
-        });
-        let mut response = answer.await;
-        bucket::cut(&mut response, limit);
-        Ok(response)
-    }
-}
-
 struct Flight {
     operation: u64,
     awaited: u64,
-    port: Rc<Port>,
-    future: Pin<Box<dyn Future<Output = Answer>>>,
+    talk: Conversation,
 }
 
 struct Session {
@@ -201,34 +160,19 @@ pub struct World {
 /// # Errors
 /// The first seed that breaks a rule.
 pub fn play(first: u64, count: u64, prepare: impl Fn() + Sync) -> Result<Tally, (u64, Violation)> {
-    let next = AtomicU64::new(first);
-    let found = Mutex::new(Vec::new());
-    let sum = Mutex::new(Tally::default());
-    let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                prepare();
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= first + count {
-                        break;
-                    }
-                    let world = run(seed, false);
-                    sum.lock().expect("no thread panics with the lock").add(world.tally);
-                    if let Some(broken) = world.violation {
-                        next.store(first + count, Ordering::Relaxed);
-                        found.lock().expect("no thread panics with the lock").push((seed, broken));
-                    }
-                }
-            });
-        }
-    });
-    let found = found.into_inner().expect("every thread has ended");
-    match found.into_iter().min_by_key(|(seed, _)| *seed) {
-        Some(broken) => Err(broken),
-        None => Ok(sum.into_inner().expect("every thread has ended")),
-    }
+    type Part = (Tally, Vec<(u64, Violation)>);
+    let each = |(sum, found): &mut Part, seed| {
+        let world = run(seed, false);
+        sum.add(world.tally);
+        found.extend(world.violation.map(|broken| (seed, broken)));
+        found.is_empty()
+    };
+    let merge = |whole: &mut Part, part: Part| {
+        whole.0.add(part.0);
+        whole.1.extend(part.1);
+    };
+    let (sum, found) = on_all_cores(first..first + count, prepare, each, merge);
+    found.into_iter().min_by_key(|(seed, _)| *seed).map_or(Ok(sum), Err)
 }
 
 /// Runs one schedule; what it broke, if anything.
@@ -710,16 +654,14 @@ impl World {
             }
             Operation::Delete => format!("s{session} -> delete"),
         });
-        let port = Rc::new(Port::default());
-        let (epochs, host) = (self.sessions[session].epochs.clone(), PortHost(port.clone()));
-        let future =
-            Box::pin(async move { perform(&*epochs, &host, &credentials(), operation).await });
+        let epochs = self.sessions[session].epochs.clone();
+        let talk = Conversation::begin(epochs, credentials(), operation);
         self.ids += 1;
         let operation = self.ids;
         let machine = &self.machines[self.sessions[session].machine];
         let due_ms = machine.true_ms(machine.mono_ms(self.now_ms) + timeout_ms);
         self.at(due_ms, Event::Timeout { session, operation });
-        self.sessions[session].flight = Some(Flight { operation, awaited: 0, port, future });
+        self.sessions[session].flight = Some(Flight { operation, awaited: 0, talk });
         self.go_on(session, None);
     }
 
@@ -728,17 +670,14 @@ impl World {
         self.ids += 1;
         let id = self.ids;
         let Some(flight) = &mut self.sessions[session].flight else { return };
-        flight.port.now.set(now);
-        *flight.port.inbox.borrow_mut() = answer;
-        match flight.future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(answer) => {
+        match flight.talk.go_on(now, answer.map(Ok)) {
+            Move::Ends(answer) => {
                 self.sessions[session].flight = None;
-                self.ended(session, answer);
+                self.ended(session, *answer);
             }
-            Poll::Pending => {
+            Move::Sends(request) => {
                 flight.awaited = id;
-                let request = flight.port.outbox.borrow_mut().take().expect("it awaits a request");
-                self.send(session, id, request);
+                self.send(session, id, *request);
             }
         }
     }

@@ -5,8 +5,10 @@ use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, UNIX_EPOCH};
 
-use edgelect::request::{self, Body, Request, Response};
-use http::HeaderValue;
+use edgelect::request::{self, Request, Response};
+
+pub use crate::sim::port::{add, error};
+use crate::sim::port::{answer, http_date};
 
 /// When true time began, in milliseconds since the Unix epoch.
 pub const BEGAN_MS: u64 = 1_795_000_000_000;
@@ -41,10 +43,6 @@ impl Default for Bucket {
             counts: BTreeMap::new(),
         }
     }
-}
-
-fn http_date(unix_ms: u64) -> String {
-    httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_millis(unix_ms))
 }
 
 fn etag(bytes: &[u8]) -> String {
@@ -163,26 +161,4 @@ impl Bucket {
 /// Whether it asks for a listing.
 pub fn lists(request: &Request) -> bool {
     request.uri().to_string().contains("list-type")
-}
-
-/// Adds a header to those that are there.
-pub fn add(response: &mut Response, name: &'static str, value: &str) {
-    let value: HeaderValue = value.parse().expect("a header's value");
-    response.headers_mut().append(name, value);
-}
-
-/// Cuts a body off, as whoever sends a request does.
-pub fn cut(response: &mut Response, limit: usize) {
-    let body = response.body_mut();
-    body.truncated = body.bytes.len() > limit;
-    body.bytes.truncate(limit);
-}
-
-pub fn answer(status: u16, bytes: Vec<u8>) -> Response {
-    request::answer(status, [], Body { bytes, truncated: false }).expect("an answer")
-}
-
-pub fn error(status: u16, code: &str) -> Response {
-    let text = format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code></Error>");
-    answer(status, text.into_bytes())
 }

@@ -1,7 +1,5 @@
 //! What is counted, and what it says.
 
-use std::ops::Sub;
-
 /// Requests that members have made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Requests {
@@ -28,22 +26,6 @@ impl Requests {
 
     pub fn puts(&self) -> u64 {
         self.renewals + self.claims
-    }
-}
-
-impl Sub for Requests {
-    type Output = Self;
-
-    fn sub(self, before: Self) -> Self {
-        Self {
-            reads: self.reads - before.reads,
-            unchanged: self.unchanged - before.unchanged,
-            leader_gets: self.leader_gets - before.leader_gets,
-            renewals: self.renewals - before.renewals,
-            claims: self.claims - before.claims,
-            questions: self.questions - before.questions,
-            leader_questions: self.leader_questions - before.leader_questions,
-        }
     }
 }
 

@@ -9,7 +9,6 @@ pub mod count;
 pub mod prices;
 pub mod run;
 pub mod store;
-pub mod timeline;
 
 use edgelect::config::{Config, Follow, PeerSettings, Settings};
 use edgelect::proof::Hidden;
@@ -55,10 +54,9 @@ pub struct Setup {
 impl Setup {
     /// So many `tight` followers over a store without a limit that answers in 20 ms.
     pub fn of(followers: usize) -> Self {
-        let follow = Follow::Tight;
         Self {
             followers,
-            follow,
+            follow: Follow::Tight,
             store_ms: 20,
             limited: false,
             peers: Peers::Off,

@@ -1,5 +1,7 @@
 //! The members, their requests on the way, and the causes of failovers.
 
+use std::collections::BTreeMap;
+
 use edgelect::clock::Now;
 use edgelect::election::{Election, Event as Told, Input, PeerAnswer, Step};
 use edgelect::peer::{Desk, HealthAnswer, Heard, Question, Reply, judge};
@@ -7,12 +9,32 @@ use edgelect::store::{Answer, Condition, Operation, Outcome};
 
 use super::count::{Cause, Failover, Requests};
 use super::store::{EPOCH_MS, Object, WRITE_EVERY_MS};
-use super::timeline::{Event, Timeline, What};
 use super::{INTERVAL_MS, LEASE_MS, PEER_MS, Setup, member_at};
 use crate::sim::chance::Chance;
 
 /// Nobody leads for longer than this in a fleet whose store works.
 const LONGEST_FAILOVER_MS: u64 = 600_000;
+
+/// What happens to a member.
+enum What {
+    /// Its time to act comes.
+    Wake,
+    /// Its request reaches the store, or its question the peer.
+    Arrive,
+    /// The answer reaches it.
+    Answer,
+    /// Its question was held for long enough.
+    Due,
+    /// It begins.
+    Start,
+}
+
+struct Event {
+    what: What,
+    member: usize,
+    /// Which of the member's wakes or requests this belongs to; what is older than its newest is over.
+    number: u32,
+}
 
 struct Member {
     election: Election,
@@ -48,9 +70,12 @@ pub struct Fleet {
     setup: Setup,
     chance: Chance,
     now_ms: u64,
-    timeline: Timeline,
+    /// What happens when, and in which order it was planned.
+    queue: BTreeMap<(u64, u64), Event>,
+    planned: u64,
     members: Vec<Member>,
     object: Object,
+    /// Those since they were last set to nothing.
     requests: Requests,
     /// Who acquired the leadership last, and when.
     leader: Option<(usize, u64)>,
@@ -63,7 +88,8 @@ impl Fleet {
             setup,
             chance: Chance::new(setup.seed),
             now_ms: 1_000,
-            timeline: Timeline::default(),
+            queue: BTreeMap::new(),
+            planned: 0,
             members: Vec::with_capacity(setup.followers + 1),
             object: Object::new(setup.limited),
             requests: Requests::default(),
@@ -88,11 +114,10 @@ impl Fleet {
     /// The requests of so many minutes of a stable group: those of all members, which are the leader's renewals and the
     /// followers' reads and questions.
     pub fn stable(&mut self, minutes: u64) -> Requests {
-        let before = self.requests;
+        self.requests = Requests::default();
         self.run(minutes * 60_000);
-        let made = self.requests - before;
-        assert_eq!(made.claims, 0, "a stable group has no claims");
-        made
+        assert_eq!(self.requests.claims, 0, "a stable group has no claims");
+        self.requests
     }
 
     /// Takes the leadership from the leader and runs until the group is settled again.
@@ -100,8 +125,8 @@ impl Fleet {
         let pause_ms = self.chance.below(INTERVAL_MS);
         self.run(pause_ms);
         let leader = self.leading().expect("a settled group has a leader");
-        let (began_ms, before) = (self.now_ms, self.requests);
-        let throttled = self.object.answered.throttled;
+        let (began_ms, throttled) = (self.now_ms, self.object.throttled);
+        self.requests = Requests::default();
         self.leader = None;
         match cause {
             Cause::Crash => self.crash(leader),
@@ -113,25 +138,23 @@ impl Fleet {
             self.run(20);
         }
         let (_, acquired_ms) = self.leader.expect("somebody leads");
-        let gets = (self.requests - before).gets();
+        let gets = self.requests.gets();
         self.run(LEASE_MS);
-        let claims = (self.requests - before).claims;
+        let claims = self.requests.claims;
         if cause == Cause::Crash {
             self.add_member(INTERVAL_MS);
         }
         self.run(2 * LEASE_MS);
-        let throttled = self.object.answered.throttled - throttled;
+        let throttled = self.object.throttled - throttled;
         Failover { took_ms: acquired_ms - began_ms, claims, throttled, gets }
     }
 
     fn run(&mut self, ms: u64) {
         let until_ms = self.now_ms + ms;
-        while let Some((at_ms, list)) = self.timeline.next(until_ms) {
+        while let Some(next) = self.queue.first_entry().filter(|next| next.key().0 <= until_ms) {
+            let ((at_ms, _), event) = next.remove_entry();
             self.now_ms = at_ms;
-            for event in &list {
-                self.happen(*event);
-            }
-            self.timeline.give_back(list);
+            self.happen(event);
         }
         self.now_ms = until_ms;
     }
@@ -168,8 +191,8 @@ impl Fleet {
     }
 
     fn plan(&mut self, at_ms: u64, what: What, member: usize, number: u32) {
-        let member = u32::try_from(member).expect("a fleet has fewer members");
-        self.timeline.plan(at_ms, Event { what, member, number });
+        self.planned += 1;
+        self.queue.insert((at_ms, self.planned), Event { what, member, number });
     }
 
     fn reading(&self, member: usize) -> Now {
@@ -177,7 +200,7 @@ impl Fleet {
     }
 
     fn happen(&mut self, event: Event) {
-        let member = event.member as usize;
+        let member = event.member;
         let of = &self.members[member];
         if !of.alive {
             return;

@@ -127,7 +127,9 @@ impl Schedule {
         let mut sessions = self.world.sessions.iter().enumerate();
         let dated = oracle.contract.always_dated
             || sessions.all(|(number, session)| {
-                !session.alive || session.machine != machine || oracle.views[number].dated()
+                !session.alive
+                    || session.machine != machine
+                    || oracle.views[number].latest_date_ms.is_some()
             });
         let step_ms = self.world.chance.span(4 * self.lease_ms);
         let skew_ms = self.world.machines[machine].config.store_skew_ms;

@@ -45,8 +45,7 @@ impl Oracle {
         match (aim, condition) {
             (Aim::Create, _) => self.check_creation(writer, lease),
             (Aim::Claim | Aim::Reserve | Aim::Cover, Condition::Match(version)) => {
-                let sight = self.views[writer.look.session].sight.as_ref();
-                let before = sight.and_then(|sight| sight.shown.lease()).cloned();
+                let before = self.shown_lease(writer.look.session).cloned();
                 self.check_slot(writer, before.as_ref(), lease, aim);
                 self.check_claim(writer, lease, version)
             }

@@ -203,9 +203,7 @@ impl World {
         });
         // Before an old `Date` no slot is known to be due.
         let undue = state.trigger.is_some() && facts.cached;
-        let view = &oracle.views[session];
-        let paused = view.sight.as_ref().and_then(|sight| sight.shown.lease());
-        let paused = paused.and_then(|lease| lease.operator.as_ref());
+        let paused = oracle.shown_lease(session).and_then(|lease| lease.operator.as_ref());
         let may_rest = undue
             || paused.is_some_and(|request| request.ask == Ask::Pause)
             // Nobody competes while work of its last term goes on.

@@ -10,8 +10,9 @@ use super::clocks::Clocks;
 use super::liveness::Liveness;
 use super::network::Trouble;
 use super::outside::Outside;
+use super::port::Conversation;
 use super::slots::Triggered;
-use super::wire::{Client, Conversation};
+use super::wire::Client;
 
 /// For how long something is cut off, and in which direction.
 #[derive(Clone, Copy, Debug, Default)]

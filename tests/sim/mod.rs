@@ -40,6 +40,7 @@ pub mod oracle;
 pub mod outside;
 pub mod past;
 pub mod peers;
+pub mod port;
 pub mod queue;
 pub mod report;
 pub mod requests;

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use edgelect::lease::{self, Ask, Lease, OperatorRequest};
+use edgelect::lease::{Ask, Lease, OperatorRequest};
 use edgelect::store::Version;
 
 use super::chance::Chance;
@@ -10,8 +10,8 @@ use super::clocks::EPOCH_MS;
 use super::justified::Writer;
 use super::oracle::{Aim, Deed, Oracle};
 use super::report::Kind;
-use super::store::{self, Shown};
-use super::world::{Depth, Event, World};
+use super::store::{self, Object, Shown};
+use super::world::{Event, World};
 
 /// One seed in so many has an operator.
 const ONE_IN: u64 = 6;
@@ -124,16 +124,10 @@ impl World {
 
     fn put_request(&mut self, write: Option<usize>, lease: Rc<Lease>) {
         self.history.note(self.now_ms, || format!("*** the operator asks {:?}", lease.operator));
-        let (bytes, version) = match self.depth {
-            Depth::Core => (None, self.store.etag_of(&lease)),
-            Depth::Store => {
-                let body = lease::write(&lease);
-                let version = self.store.etag(&body);
-                (Some(Rc::from(body)), version)
-            }
-        };
+        let (bytes, version) = self.body_of(&lease);
         let write = write.map(|deed| self.oracle.asked(deed, lease.clone(), version.clone()));
-        self.store.ask(self.now_ms, version, Shown::Lease(lease), bytes, write);
+        let (shown, modified_s) = (Shown::Lease(lease), self.store.clock_s(self.now_ms, 0));
+        self.store.change(self.now_ms, Object { version, shown, bytes, modified_s, write });
     }
 
     /// At the end of all faults nothing stays paused.

@@ -118,7 +118,8 @@ pub struct View {
     pub longest_lease_ms: u64,
     sequence: u64,
     pub date_ms: Option<u64>,
-    latest_date_ms: Option<u64>,
+    /// The highest `Date` of an answer.
+    pub latest_date_ms: Option<u64>,
     /// The newest answer that said anything, by the session's own clocks.
     pub heard: Now,
     sample: Option<(u64, u64)>,
@@ -226,7 +227,8 @@ pub struct Oracle {
     made: HashMap<Version, usize>,
     stored: Option<(u64, usize)>,
     highest_token: Option<u64>,
-    tokens_hold: bool,
+    /// Whether every new token is above all earlier ones.
+    pub tokens_hold: bool,
     revived: bool,
     /// When a deleted version last came back.
     revived_ms: u64,
@@ -370,31 +372,25 @@ impl Oracle {
         }
     }
 
-    /// Whether every new token is above all earlier ones.
-    pub fn tokens_hold(&self) -> bool {
-        self.tokens_hold
-    }
-
     /// An operator restored an earlier record: the newest terms are forgotten, which may lower
     /// tokens.
     pub fn rolled_back(&mut self) {
-        self.slots.forget();
-        self.tokens_hold = false;
-        self.stored = None;
-        self.highest_token = None;
         self.revived = true;
+        self.forget();
     }
 
     /// The object was deleted or overwritten by somebody outside: without a `Date` tokens may fall
     /// (S2).
     pub fn tampered(&mut self) {
         let Contract { always_dated, timely, clocks, .. } = self.contract;
-        self.tokens_hold &= always_dated && timely && clocks;
-        if !self.tokens_hold {
-            self.slots.forget();
-            self.stored = None;
-            self.highest_token = None;
+        if !(self.tokens_hold && always_dated && timely && clocks) {
+            self.forget();
         }
+    }
+
+    fn forget(&mut self) {
+        self.slots.forgotten = true;
+        (self.tokens_hold, self.stored, self.highest_token) = (false, None, None);
     }
 
     /// One look at a session's authority, before or after it was told something.
@@ -792,7 +788,7 @@ impl Oracle {
 
     /// The write of this session that made this version.
     pub fn own_deed(&self, session: usize, version: &Version) -> Option<usize> {
-        self.made.get(version).copied().filter(|deed| self.deeds[*deed].session == session)
+        self.own_book(version).filter(|deed| self.deeds[*deed].session == session)
     }
 
     /// The write that made this version, whichever session's it was.
@@ -800,9 +796,9 @@ impl Oracle {
         self.made.get(version).copied()
     }
 
-    /// Whether some session's write made this version.
-    pub fn was_made(&self, version: &Version) -> bool {
-        self.made.contains_key(version)
+    /// The readable record that a session was shown last.
+    pub fn shown_lease(&self, session: usize) -> Option<&Lease> {
+        self.views[session].sight.as_ref().and_then(|sight| sight.shown.lease())
     }
 
     /// A session learns that its write landed: by the answer, or by reading its record back.
@@ -881,11 +877,6 @@ impl View {
         };
         self.in_doubt += u64::from(write);
         self.not_before_ms = now.mono_ms + retry_after_ms.unwrap_or(0).min(300_000);
-    }
-
-    /// Whether the store has named a `Date` in an answer of its own.
-    pub fn dated(&self) -> bool {
-        self.latest_date_ms.is_some()
     }
 
     /// The best known `Date` and two thirds of own time since: a clock of the contract is fast by at most half.

@@ -9,17 +9,17 @@ use edgelect::config::Config;
 use edgelect::election::{Authority, Election, LostReason};
 use edgelect::lease::{self, Lease, Reading};
 use edgelect::request::{Request as HttpRequest, Response};
-use edgelect::slots::{Schedule, SlotEnd};
-use edgelect::store::{Answer, Condition, Facts, Fault, FaultKind, Outcome, Version};
+use edgelect::slots::Schedule;
+use edgelect::store::{Answer, Condition, Facts, Outcome, Version};
 
 use super::member::Session;
 use super::oracle::{Aim, Look};
 use super::peers::Questioned;
-use super::requests::{Reply, Request};
+use super::requests::Reply;
 use super::slots::{Ended, Ran};
 use super::store::Asked;
 use super::told;
-use super::world::{Event, World};
+use super::world::{World, no_answer};
 
 /// How late a signal may fire while nothing blocks the process: a reading that proves nothing is repeated after 20 ms.
 const LATE_MS: u64 = 25;
@@ -38,7 +38,7 @@ pub struct Outside {
     pub asked_before: Option<Rc<Lease>>,
     standing: Option<Standing>,
     /// The term that it had authority for in this turn of its process: what it has begun leaves after its callbacks.
-    recent: Option<u64>,
+    pub recent: Option<u64>,
     /// How the job of each term ended.
     ends: BTreeMap<u64, Ended>,
     /// How many pieces of work of each term go on.
@@ -60,11 +60,6 @@ struct Standing {
 }
 
 impl Outside {
-    /// The term that a renewal may belong to.
-    pub fn renews(&self) -> Option<u64> {
-        self.recent
-    }
-
     pub fn authority(&self, now: Now) -> Option<Authority> {
         let Standing { term, until_mono_ms, until_wall_ms, .. } = self.standing?;
         let mono_ms = until_mono_ms.saturating_sub(now.mono_ms);
@@ -106,17 +101,10 @@ impl World {
         schedule: Option<Schedule>,
     ) -> usize {
         let session = self.sessions.len();
-        let clocks = &self.machines[machine].clocks;
-        self.oracle.join(name.to_owned(), clocks.rate_ppm, clocks.single);
         let mut member = Session::new(machine, name.to_owned(), config, 0, None, schedule);
         let margins = BTreeMap::from([(config.leader_timeout_ms, config.margin_ms)]);
         member.outside = Some(Outside { margins, ..Outside::default() });
-        self.sessions.push(member);
-        self.living.push(session);
-        let mono_ms = self.look(session).now.mono_ms;
-        if let Some(trigger) = &mut self.sessions[session].trigger {
-            (trigger.began_ms, trigger.began_mono_ms) = (self.now_ms, mono_ms);
-        }
+        self.enters(name.to_owned(), member);
         self.history.note(self.now_ms, || format!("s{session} begins: {name}"));
         session
     }
@@ -137,32 +125,19 @@ impl World {
             return self.operator_sends(look, http);
         }
         let (asked, deed) = self.meant(look, &http);
-        self.history.note(self.now_ms, || {
-            format!("s{session} {}", told::asks(&asked, self.oracle.deeds.last()))
-        });
-        self.count_request(look);
-        let aim = deed.map(|deed| self.oracle.deeds[deed].aim);
-        self.oracle.asks(look, aim);
-        if let Asked::Read { unless } = &asked {
-            self.oracle.reads(look, unless.is_some());
-        }
+        self.check_asked(look, &asked, deed);
         self.outside_sends(look, asked, deed, http)
     }
 
     /// An operator's request leaves: a read, or the record with the request in it.
     fn operator_sends(&mut self, look: Look, http: HttpRequest) -> usize {
-        let condition = header(&http, "if-match").map_or(Condition::Absent, Condition::Match);
-        let asked = match (http.method().as_str(), lease::read(http.body())) {
-            ("GET", _) => Asked::Read { unless: header(&http, "if-none-match") },
-            (_, Reading::Lease(lease)) => {
+        let asked = match self.written(&http) {
+            Ok((lease, condition)) => {
                 let version = self.store.etag(http.body());
                 let (lease, bytes) = (Rc::from(lease), Some(Rc::from(&http.body()[..])));
                 Asked::Write { lease, bytes, version, condition, write: None }
             }
-            _ => {
-                self.oracle.broke("what is written can be read", format!("{http:?}"));
-                Asked::Read { unless: None }
-            }
+            Err(read) => read,
         };
         self.history
             .note(self.now_ms, || format!("s{} {}", look.session, told::asks(&asked, None)));
@@ -176,33 +151,30 @@ impl World {
         deed: Option<usize>,
         http: HttpRequest,
     ) -> usize {
-        let session = look.session;
-        let operation = self.operations;
-        self.operations += 1;
-        let fate = self.fate(session, matches!(asked, Asked::Write { .. }));
-        let (asked, http) = (Some(Rc::new(asked)), Some(Rc::new(http)));
-        let request = self.requests.len();
-        let timeout_ms = self.sessions[session].election.config().request_timeout_ms;
-        self.under_way(
-            look,
-            timeout_ms,
-            Request { session, operation, asked, fate, deed, http },
-            None,
-        );
-        request
+        let timeout_ms = self.sessions[look.session].election.config().request_timeout_ms;
+        self.under_way(look, timeout_ms, (Some(asked), deed), Some(http), None)
+    }
+
+    /// The record that a request writes, and on what condition; or else the read that it is.
+    fn written(&mut self, http: &HttpRequest) -> Result<(Box<Lease>, Condition), Asked> {
+        if http.method() == "GET" {
+            return Err(Asked::Read { unless: header(http, "if-none-match") });
+        }
+        let Reading::Lease(lease) = lease::read(http.body()) else {
+            self.oracle.broke("what is written can be read", format!("{http:?}"));
+            return Err(Asked::Read { unless: None });
+        };
+        let condition = header(http, "if-match").map_or(Condition::Absent, Condition::Match);
+        Ok((lease, condition))
     }
 
     /// What a request asks of the store, judged if it is a write.
     fn meant(&mut self, look: Look, http: &HttpRequest) -> (Asked, Option<usize>) {
         let session = look.session;
-        if http.method() == "GET" {
-            return (Asked::Read { unless: header(http, "if-none-match") }, None);
-        }
-        let Reading::Lease(lease) = lease::read(http.body()) else {
-            self.oracle.broke("what is written can be read", format!("{http:?}"));
-            return (Asked::Read { unless: None }, None);
+        let (lease, condition) = match self.written(http) {
+            Ok(written) => written,
+            Err(read) => return (read, None),
         };
-        let condition = header(http, "if-match").map_or(Condition::Absent, Condition::Match);
         if self.oracle.views[session].name.is_empty() {
             self.oracle.views[session].name = lease.session.clone().unwrap_or_default();
         }
@@ -245,14 +217,7 @@ impl World {
         let Some(term) = lease.term else { return };
         let never = lease.slot_result.as_ref().map(|_| Ended::Lost);
         let Some(ended) = outside.ends.get(&term).copied().or(never) else { return };
-        let result = match ended {
-            Ended::Done => "ok",
-            Ended::Failed => "failed",
-            Ended::Lost => "stopped",
-        };
-        let (done, failed) = (ended == Ended::Done, ended == Ended::Failed);
-        let (result, took_ms) = (result.to_owned(), lease.slot_took_ms.unwrap_or(0));
-        trigger.told = Some((term, SlotEnd { done, failed, result, took_ms }));
+        trigger.told = Some((term, ended.told(lease.slot_took_ms.unwrap_or(0))));
     }
 
     /// An answer reaches a session.
@@ -284,24 +249,17 @@ impl World {
             self.sessions[session].flight = None;
             return;
         }
-        let cause = Fault::new(FaultKind::Timeout, "no answer in time");
-        let outcome = Outcome::Unknown { retry_after_ms: None, cause };
-        self.outside_ended(session, request, &Answer { outcome, facts: Facts::default() });
+        self.outside_ended(session, request, &no_answer());
     }
 
     fn outside_ended(&mut self, session: usize, request: usize, answer: &Answer) {
         let look = self.look(session);
-        let state = &mut self.sessions[session];
-        state.flight = None;
-        self.history.note(self.now_ms, || format!("s{session} {}", told::hears(answer, look.now)));
-        if self.outside_of(session).operates {
-            return self.operator_hears(session, &answer.outcome);
+        self.sessions[session].flight = None;
+        if !self.outside_of(session).operates {
+            return self.learns(look, request, answer);
         }
-        let state = &self.sessions[session];
-        let skew_ms = state.election.config().store_skew_ms;
-        self.oracle.answered(look, self.requests[request].deed, answer, skew_ms);
-        self.claims_heard(session, &answer.outcome);
-        self.requested(session, &answer.outcome);
+        self.history.note(self.now_ms, || format!("s{session} {}", told::hears(answer, look.now)));
+        self.operator_hears(session, &answer.outcome);
     }
 
     fn operator_hears(&mut self, session: usize, outcome: &Outcome) {
@@ -357,20 +315,8 @@ impl World {
     pub fn outside_acquired(&mut self, session: usize, term: u64, remaining_ms: u64) {
         self.history
             .note(self.now_ms, || format!("s{session} says Acquired {term}, {remaining_ms} ms"));
-        let idle =
-            self.sessions[session].works.is_empty() || self.sessions[session].trigger.is_some();
-        require!(self.oracle, idle, "S10 old work has stopped";
-            "Acquired({term}) while {:?} go on", self.sessions[session].works);
-        self.oracle.told_acquired(session, term, remaining_ms > 0);
+        self.term_begins(session, term, remaining_ms > 0);
         self.outside_stands(session, term, remaining_ms, false);
-        self.sessions[session].works.push(term);
-        self.resource.begins(&mut self.oracle, session, term);
-        self.after(1, Event::Act { session, term });
-        self.tally.terms += 1;
-        if self.last_leader.is_some_and(|last| last != session) {
-            self.tally.failovers += 1;
-        }
-        self.last_leader = Some(session);
     }
 
     /// A session tells its application that a term is over.
@@ -382,14 +328,7 @@ impl World {
             let look = self.look(session);
             self.oracle.resigns(look, lease_ms);
         }
-        let stale = self.store.keeps_past;
-        let written = self.store.object.as_ref().and_then(|object| object.write);
-        let own = written.filter(|_| !stale).map(|write| &self.oracle.deeds[write]);
-        let own = own.filter(|deed| deed.session == session).map(|deed| deed.term);
-        self.oracle.told_lost(session, (term, reason), own);
-        if let Some(trigger) = &mut self.sessions[session].trigger {
-            trigger.lost = true;
-        }
+        self.term_ends(session, term, reason);
         self.look_around();
         self.outside_idle(session, term);
     }
@@ -430,7 +369,7 @@ impl World {
         {
             ran.ended = Some(ended);
         }
-        self.oracle.slots.job_ended(session, term, ended);
+        self.oracle.slots.ended.insert((session, term), ended);
     }
 
     /// Whether a run's closing write is in the store, as its result says.

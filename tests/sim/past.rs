@@ -7,7 +7,6 @@ use edgelect::lease::{Ask, History, Lease, Past, PastSlot, PastTerm, Stamp};
 use super::clocks::EPOCH_MS;
 use super::justified::Writer;
 use super::oracle::{Aim, Deed, Oracle};
-use super::slots::Ended;
 
 impl Oracle {
     /// A record that takes the lease tells what the record told that it replaces, and how that one's term and slot ended.
@@ -87,14 +86,11 @@ impl Oracle {
         };
         let (by, how) = (by.clone(), how.to_owned());
         let mut past = vec![Past::Term(PastTerm { term, by: by.clone(), from, to, how })];
-        if let Some(slot) = self.slots.claimed_by(claim, &self.deeds[claim].lease) {
+        let of_slot = self.slots.claims.contains_key(&claim);
+        if let Some(slot) = self.deeds[claim].lease.slot.filter(|_| of_slot) {
             let closed = matches!(aim, Aim::Release | Aim::Park);
-            let outcome = match self.slots.job_end(session, term).filter(|_| closed) {
-                Some(Ended::Done) => "ok",
-                Some(Ended::Failed) => "failed",
-                Some(Ended::Lost) => "stopped",
-                None => "died",
-            };
+            let ended = self.slots.ended.get(&(session, term)).filter(|_| closed);
+            let outcome = ended.map_or("died", |ended| ended.word());
             past.push(Past::Slot(PastSlot { slot, outcome: outcome.to_owned(), by: Some(by) }));
         }
         past

@@ -10,10 +10,8 @@ use edgelect::proof::Secrets;
 use edgelect::request::Response;
 
 use super::member::Session;
-use super::network::Fate;
 use super::oracle::Look;
 use super::report::Kind;
-use super::requests::Request;
 use super::wire;
 use super::world::{Event, World};
 
@@ -116,13 +114,8 @@ impl World {
         self.history
             .note(self.now_ms, || format!("s{session} asks {} ? {}", asked.addr, asked.query));
         let machine = self.machine_at(&asked.addr);
-        let operation = self.operations;
-        self.operations += 1;
-        let fate = Fate::calm(1, 1);
         let travel_ms = self.chance.between(1, 20);
-        let request = Request { session, operation, asked: None, fate, deed: None, http: None };
-        self.under_way(look, timeout_ms, request, None);
-        let request = self.requests.len() - 1;
+        let request = self.under_way(look, timeout_ms, (None, None), None, None);
         let asked = Box::new(asked);
         self.after(travel_ms, Event::PeerAsked { asker: session, request, machine, asked });
         request
@@ -284,7 +277,7 @@ impl World {
         let member = &self.sessions[by];
         let config = member.election.config();
         let authority = member.authority(look.now);
-        let led = member.outside.as_ref().and_then(|outside| outside.renews());
+        let led = member.outside.as_ref().and_then(|outside| outside.recent);
         // An interval, a question that is held and one that is not answered.
         let interval_ms = match config.follow {
             Follow::Tight => config.frequent_interval_ms,
@@ -370,7 +363,7 @@ impl World {
             "s{session} believes a forged answer: {answer:?}");
         self.history
             .note(self.now_ms, || format!("s{session} hears {} as {answer:?}", told.status));
-        let sight = self.oracle.views[session].sight.as_ref().and_then(|sight| sight.shown.lease());
+        let sight = self.oracle.shown_lease(session);
         let record = match self.sessions[session].outside {
             Some(_) => sight,
             None => election.record().map(|(_, lease)| lease),

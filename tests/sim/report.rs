@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 listed! {
     /// What can befall a schedule; each kind has to fire often enough in a run.
+    #[derive(Deserialize, Serialize)]
     Kind {
         RequestLost, AnswerLost, RequestDelayed, AnswerDelayed, Duplicate, DuplicateAnswered,
         Reset, ErrorBefore, ErrorAfter, TooManyRequests, TooManyAfter, Conflict, ConflictAfter,
@@ -29,11 +32,12 @@ impl Kind {
 
 listed! {
     /// Why a claim was allowed.
+    #[derive(Deserialize, Serialize)]
     Ground { Absent, Tombstone, Parked, GraceOver, OwnLapsed, Healed, Watched, StoreClock }
 }
 
 /// The counts of one schedule, or of many.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Tally {
     pub steps: u64,
     pub simulated_ms: u64,
@@ -77,45 +81,11 @@ impl Tally {
         }
     }
 
-    /// All numbers, for the record of a run that may be interrupted.
-    pub fn numbers(&self) -> [Vec<u64>; 3] {
-        let Self { steps, simulated_ms, requests, terms, failovers, .. } = *self;
-        let (busiest, slowest) = (self.busiest, self.slowest_per_mille);
-        let faults = Kind::ALL.map(|kind| self.faults(kind));
-        let claims = Ground::ALL.map(|ground| self.claims.get(&ground).copied().unwrap_or(0));
-        let sums = vec![steps, simulated_ms, requests, terms, failovers, busiest, slowest];
-        [sums, faults.into(), claims.into()]
-    }
-
-    /// The tally that these are the numbers of.
-    pub fn of_numbers([sums, faults, claims]: [Vec<u64>; 3]) -> Option<Self> {
-        let [steps, simulated_ms, requests, terms, failovers, busiest, slowest_per_mille] =
-            sums[..]
-        else {
-            return None;
-        };
-        let faults = Kind::ALL.into_iter().zip(faults).collect();
-        let claims = Ground::ALL.into_iter().zip(claims).collect();
-        Some(Self {
-            steps,
-            simulated_ms,
-            requests,
-            terms,
-            failovers,
-            busiest,
-            slowest_per_mille,
-            faults,
-            claims,
-        })
-    }
-
     /// What befell the schedules, and what justified their claims, as two paragraphs.
     pub fn told(&self) -> String {
-        let [_, faults, claims] = self.numbers();
-        let named = |name: String, count: u64| format!("{name} {}", grouped(count));
-        let faults = Kind::ALL.iter().zip(faults).map(|(kind, n)| named(format!("{kind:?}"), n));
-        let claims = Ground::ALL.iter().zip(claims).map(|(why, n)| named(format!("{why:?}"), n));
-        let (faults, claims): (Vec<_>, Vec<_>) = (faults.collect(), claims.collect());
+        let faults = Kind::ALL.map(|kind| format!("{kind:?} {}", grouped(self.faults(kind))));
+        let claims = |why: &Ground| self.claims.get(why).copied().unwrap_or(0);
+        let claims = Ground::ALL.map(|why| format!("{why:?} {}", grouped(claims(&why))));
         format!(
             "Faults: {}.\n\nClaims, by what justified them: {}.\n",
             faults.join(", "),

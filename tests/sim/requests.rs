@@ -5,16 +5,17 @@ use std::rc::Rc;
 use edgelect::election::Step;
 use edgelect::lease::{self, Lease};
 use edgelect::request::{Request as HttpRequest, Response};
-use edgelect::store::{Answer, Condition, Facts, Outcome};
+use edgelect::store::{Answer, Condition, Facts, Outcome, Version};
 
 use super::justified::Writer;
 use super::member::Flight;
 use super::network::{Fate, Trouble};
 use super::oracle::{Aim, Deed, Look, Oracle};
+use super::port::{Conversation, Move};
 use super::report::{Ground, Kind};
 use super::store::{Asked, Effect};
 use super::told;
-use super::wire::{self, Conversation, Move, Turned};
+use super::wire::{self, Turned};
 use super::world::{Depth, Event, World};
 
 /// One request on its way, and what will become of it.
@@ -55,31 +56,30 @@ impl World {
             step @ Step::AskPeer { .. } => return self.ask_peer(look, step),
             Step::Wait { .. } | Step::Finished => return,
         };
+        self.check_asked(look, &asked, deed);
+        let client = self.sessions[session].client.as_ref();
+        let mut conversation = client.map(|client| client.begin(&asked));
+        let http = conversation.as_mut().and_then(|talk| self.first_request(look, talk));
+        self.under_way(look, timeout_ms, (Some(asked), deed), http, conversation);
+    }
+
+    /// What a member asks of the store is counted, and held against what it knows.
+    pub fn check_asked(&mut self, look: Look, asked: &Asked, deed: Option<usize>) {
         self.history.note(self.now_ms, || {
-            format!("s{session} {}", told::asks(&asked, self.oracle.deeds.last()))
+            format!("s{} {}", look.session, told::asks(asked, self.oracle.deeds.last()))
         });
         self.count_request(look);
         let aim = deed.map(|deed| self.oracle.deeds[deed].aim);
         self.oracle.asks(look, aim);
-        if let Asked::Read { unless } = &asked {
+        if let Asked::Read { unless } = asked {
             self.oracle.reads(look, unless.is_some());
         }
-        let client = self.sessions[session].client.as_ref();
-        let mut conversation = client.map(|client| client.begin(&asked));
-        let http = conversation.as_mut().and_then(|talk| self.first_request(look, talk));
-        let operation = self.operations;
-        self.operations += 1;
-        let asked = Some(Rc::new(asked));
-        let fate = self.fate(session, deed.is_some());
-        let http = http.map(Rc::new);
-        let request = Request { session, operation, asked, fate, deed, http };
-        self.under_way(look, timeout_ms, request, conversation);
     }
 
     fn first_request(&mut self, look: Look, talk: &mut Conversation) -> Option<HttpRequest> {
         let keys = self.newest_keys();
         let client = self.sessions[look.session].client.as_ref()?;
-        match talk.go_on(client, look.now, keys, None) {
+        match client.go_on(talk, look.now, keys, None) {
             Move::Sends(request) => Some(*request),
             Move::Ends(answer) => {
                 let text = format!("ended without a request: {answer:?}");
@@ -113,15 +113,23 @@ impl World {
             "s{} sent {busy} requests within one lease", look.session);
     }
 
+    /// The first request of an operation leaves, or a question to a peer; its number.
     pub fn under_way(
         &mut self,
         look: Look,
         timeout_ms: u64,
-        request: Request,
+        (asked, deed): (Option<Asked>, Option<usize>),
+        http: Option<HttpRequest>,
         conversation: Option<Conversation>,
-    ) {
-        let (session, operation) = (look.session, request.operation);
-        let awaited = self.launch(request);
+    ) -> usize {
+        let (session, operation) = (look.session, self.operations);
+        self.operations += 1;
+        let fate = match &asked {
+            Some(asked) => self.fate(session, matches!(asked, Asked::Write { .. })),
+            None => Fate::default(),
+        };
+        let (asked, http) = (asked.map(Rc::new), http.map(Rc::new));
+        let awaited = self.launch(Request { session, operation, asked, fate, deed, http });
         let due = self.due(look, look.now.mono_ms + timeout_ms);
         self.sessions[session].flight = Some(Flight { operation, awaited, due, conversation });
         self.at(due.true_ms, Event::Timeout { session, operation });
@@ -132,13 +140,13 @@ impl World {
             let freezes = self.machines[machine].clocks.single && self.chance.one_in(2);
             self.machines[machine].frozen_ms = if freezes { busy_ms } else { 0 };
         }
+        awaited
     }
 
     /// Lets a request leave; its number.
     fn launch(&mut self, request: Request) -> usize {
         let number = self.requests.len();
         let Request { fate, .. } = request;
-        let travels = request.asked.is_some();
         let deed = request.deed;
         if deed.is_none() {
             let machine = &self.machines[self.sessions[request.session].machine];
@@ -147,7 +155,7 @@ impl World {
             view.asked_lived_ms = machine.clocks.lived_ms(self.now_ms);
         }
         self.requests.push(request);
-        if let Some(travel_ms) = fate.request_ms.filter(|_| travels) {
+        if let Some(travel_ms) = fate.request_ms {
             if let Some(deed) = deed {
                 self.oracle.deeds[deed].under_way += 1 + u64::from(fate.again_ms.is_some());
             }
@@ -194,7 +202,7 @@ impl World {
         let state = &mut self.sessions[look.session];
         let (Some(client), Some(flight)) = (&state.client, &mut state.flight) else { return None };
         let talk = flight.conversation.as_mut()?;
-        let answer = match talk.go_on(client, look.now, keys, Some(http)) {
+        let answer = match client.go_on(talk, look.now, keys, Some(http)) {
             Move::Sends(next) => {
                 self.ask_again(look, request, *next, turned);
                 return None;
@@ -234,14 +242,7 @@ impl World {
         seen: Condition,
         claim: bool,
     ) -> (Asked, usize) {
-        let (bytes, version) = match self.depth {
-            Depth::Core => (None, self.store.etag_of(&lease)),
-            Depth::Store => {
-                let body = lease::write(&lease);
-                let version = self.store.etag(&body);
-                (Some(Rc::from(body)), version)
-            }
-        };
+        let (bytes, version) = self.body_of(&lease);
         let aim = Oracle::aim(&lease, &seen, claim);
         let state = &self.sessions[look.session];
         let config = state.election.config();
@@ -250,7 +251,7 @@ impl World {
             Condition::Absent => None,
         };
         let authority = state.authority(look.now).map(|authority| authority.term);
-        let recent = state.outside.as_ref().and_then(|outside| outside.renews());
+        let recent = state.outside.as_ref().and_then(|outside| outside.recent);
         let authority = authority.or(recent.filter(|_| aim == Aim::Renew));
         let working = state.works.contains(&lease.term.unwrap_or(0));
         let again =
@@ -284,7 +285,19 @@ impl World {
         (Asked::Write { lease, bytes, version, condition: seen, write: Some(write) }, write)
     }
 
-    pub fn fate(&mut self, session: usize, write: bool) -> Fate {
+    /// The bytes of a record, where the requests are HTTP, and its version.
+    pub fn body_of(&self, lease: &Lease) -> (Option<Rc<[u8]>>, Version) {
+        match self.depth {
+            Depth::Core => (None, self.store.etag(lease)),
+            Depth::Store => {
+                let body = lease::write(lease);
+                let version = self.store.etag(&body);
+                (Some(Rc::from(body)), version)
+            }
+        }
+    }
+
+    fn fate(&mut self, session: usize, write: bool) -> Fate {
         let machine = self.sessions[session].machine;
         let scripted = self
             .script
@@ -367,10 +380,10 @@ impl World {
         let writes = matches!(asked, Asked::Write { .. });
         let stale = self.stale();
         let before = self.store.object.as_ref().and_then(|object| object.write);
-        let mut effect = self.store.perform(self.now_ms, asked, condition, front_end, stale);
-        effect.facts = Facts { last_modified_ms: effect.facts.last_modified_ms, ..shaded };
+        let effect = self.store.perform(self.now_ms, asked, condition, front_end, stale);
+        let facts = Facts { last_modified_ms: effect.last_modified_ms, ..shaded };
         self.took_effect(deed, &effect);
-        if effect.accepted {
+        if effect.accepted() {
             self.request_landed(request, asked, before);
         }
         let now_is = self.store.object.as_ref().map(|object| &object.version);
@@ -378,7 +391,7 @@ impl World {
         if old && effect.outcome == Outcome::Unchanged {
             self.tally.fault(Kind::StaleUnchanged);
         }
-        if self.store.manners.moving && effect.facts.last_modified_ms.is_some() {
+        if self.store.manners.moving && facts.last_modified_ms.is_some() {
             self.tally.fault(Kind::MovingTime);
         }
         if let Some(after) = fate.after {
@@ -388,11 +401,10 @@ impl World {
             Asked::Read { unless } => unless.as_ref(),
             Asked::Write { .. } => None,
         };
-        let http = over_http.then(|| Ok(wire::honest(&effect, known, fate.mangle)));
-        let Effect { outcome, facts, .. } = effect;
+        let http = over_http.then(|| Ok(wire::honest(&effect, &facts, known, fate.mangle)));
         let outcome = match fate.mangle {
-            Some(mangle) => mangle.outcome(outcome),
-            None => outcome,
+            Some(mangle) => mangle.outcome(effect.outcome),
+            None => effect.outcome,
         };
         Reply { answer: Answer { outcome, facts }, http, turned: None }
     }
@@ -436,13 +448,13 @@ impl World {
 
     fn took_effect(&mut self, deed: Option<usize>, effect: &Effect) {
         let Some(deed) = deed else { return };
-        let line = if effect.accepted { "lands" } else { "is refused" };
+        let line = if effect.accepted() { "lands" } else { "is refused" };
         let Self { oracle, history, tally, now_ms, .. } = self;
         history.note(*now_ms, || {
             let deed = &oracle.deeds[deed];
             format!("   s{} #{} {:?} {line}", deed.session, deed.lease.sequence, deed.aim)
         });
-        if effect.accepted {
+        if effect.accepted() {
             oracle.accepted(deed);
         } else if effect.outcome == Outcome::Refused {
             if oracle.deeds[deed].landed_ms.is_some() {

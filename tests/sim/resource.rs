@@ -26,7 +26,7 @@ impl Resource {
     pub fn begins(&mut self, oracle: &mut Oracle, session: usize, token: u64) {
         let holder = Holder { session, landed_ms: oracle.granted_ms(session) };
         let before = self.holders.insert(token, holder);
-        let tokens_hold = oracle.tokens_hold();
+        let tokens_hold = oracle.tokens_hold;
         require!(oracle, before.is_none() || !tokens_hold, "token of one term";
             "token {token} was handed out twice");
     }
@@ -40,7 +40,7 @@ impl Resource {
         let Some(holder) = self.holders.get(&token) else { return false };
         let zombie = holder.landed_ms < self.latest_ms && holder.session == session;
         self.latest_ms = self.latest_ms.max(holder.landed_ms);
-        let tokens_hold = oracle.tokens_hold();
+        let tokens_hold = oracle.tokens_hold;
         require!(oracle, !zombie || !tokens_hold, "token refuses zombies";
             "s{session} wrote with token {token} after a later term had");
         true

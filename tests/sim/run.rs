@@ -6,6 +6,8 @@ use std::str::FromStr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use serde::{Deserialize, Serialize};
+
 use super::oracle::Violation;
 use super::report::{Kind, Tally};
 use super::schedule::{Schedule, WITHIN_CONTRACT};
@@ -168,7 +170,7 @@ fn check_slots(schedule: &mut Schedule, asked_ms: u64) {
     let owes = schedule.owes_slots();
     let world = &mut schedule.world;
     let Some(plan) = world.slots.as_ref().filter(|_| owes && asked_ms > 0) else { return };
-    let owed = match world.oracle.slots.claimed() {
+    let owed = match world.oracle.slots.newest_ms > 0 {
         true => world.oracle.slots.owed(plan, asked_ms),
         false => vec![asked_ms],
     };
@@ -233,7 +235,7 @@ pub fn remember_failure(seed: Seed, check: &str) -> Result<(), String> {
 }
 
 /// What a run of many schedules amounts to.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Deserialize, Serialize)]
 pub struct Summary {
     pub tally: Tally,
     pub schedules: u64,
@@ -241,6 +243,7 @@ pub struct Summary {
     /// How many schedules lasted so many of their group's longest leases.
     pub leases: BTreeMap<u64, u64>,
     /// The failing schedules, lowest seed first.
+    #[serde(skip)]
     pub broken: Vec<(Seed, Violation)>,
 }
 
@@ -289,46 +292,55 @@ pub struct Range {
 /// Runs all of them, on all cores. `prepare` is called once in each thread, `progress` now and then
 /// with how many more have ended.
 pub fn run_many(range: Range, prepare: impl Fn() + Sync, progress: impl Fn(u64) + Sync) -> Summary {
-    run_chunks(range, prepare, progress, false)
+    run_range(range, prepare, progress, false)
 }
 
 /// Runs seeds until one breaks a rule (and those that are under way); what they broke, lowest seed
 /// first.
 pub fn run_until_broken(range: Range, prepare: impl Fn() + Sync) -> Vec<(Seed, Violation)> {
-    run_chunks(range, prepare, |_| (), true).broken
+    run_range(range, prepare, |_| (), true).broken
 }
 
-fn run_chunks(
-    range: Range,
+fn run_range(
+    Range { depth, first, count }: Range,
     prepare: impl Fn() + Sync,
     progress: impl Fn(u64) + Sync,
     until_broken: bool,
 ) -> Summary {
-    const CHUNK: u64 = 16;
-    let Range { depth, first, count } = range;
-    let next = AtomicU64::new(0);
-    let whole = Mutex::new(Summary::default());
+    let each = |part: &mut Summary, number| {
+        part.add(&run(Seed { depth, number }, false));
+        progress(1);
+        !until_broken || part.broken.is_empty()
+    };
+    on_all_cores(first..first + count, prepare, each, Summary::merge)
+}
+
+/// Runs seeds on all cores, each thread into a sum of its own, until there are no more or `each` says that no other need
+/// begin. `prepare` is called once in each thread.
+pub fn on_all_cores<S: Default + Send>(
+    seeds: std::ops::Range<u64>,
+    prepare: impl Fn() + Sync,
+    each: impl Fn(&mut S, u64) -> bool + Sync,
+    merge: impl Fn(&mut S, S) + Sync,
+) -> S {
+    let next = AtomicU64::new(seeds.start);
+    let whole = Mutex::new(S::default());
     let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 prepare();
-                let mut part = Summary::default();
+                let mut part = S::default();
                 loop {
-                    let chunk = next.fetch_add(CHUNK, Ordering::Relaxed);
-                    if chunk >= count {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds.end {
                         break;
                     }
-                    let end = count.min(chunk + CHUNK);
-                    for number in first + chunk..first + end {
-                        part.add(&run(Seed { depth, number }, false));
-                    }
-                    progress(end - chunk);
-                    if until_broken && !part.broken.is_empty() {
-                        next.store(count, Ordering::Relaxed);
+                    if !each(&mut part, seed) {
+                        next.store(seeds.end, Ordering::Relaxed);
                     }
                 }
-                whole.lock().expect("no thread panics with the lock").merge(part);
+                merge(&mut whole.lock().expect("no thread panics with the lock"), part);
             });
         }
     });

@@ -3,7 +3,7 @@
 
 use edgelect::config::{Config, Follow, HostClock, PeerSettings, Settings};
 use edgelect::json::Object;
-use edgelect::lease::{self, History, Lease, Stamp};
+use edgelect::lease::{self, Lease, Stamp};
 use edgelect::slots::{Missed, Policy};
 
 use super::between::{self, Between};
@@ -436,27 +436,6 @@ impl Group {
 pub fn foreign_record(number: u64, leader_id: &str, term: Option<u64>, released: bool) -> Vec<u8> {
     let mut extra = Object::new();
     extra.set("note", number.to_string());
-    let lease = Lease {
-        leader_id: leader_id.to_owned(),
-        leader_addr: String::new(),
-        last_updated: if released { Stamp::Released } else { Stamp::At(1_795_000_000_000) },
-        term,
-        session: None,
-        sequence: 0,
-        lease_ms: None,
-        acquired: None,
-        transitions: 0,
-        parked: false,
-        park_at: None,
-        slot: None,
-        slot_done: None,
-        slot_result: None,
-        slot_took_ms: None,
-        slot_failures: None,
-        slot_term: None,
-        history: History::default(),
-        operator: None,
-        extra,
-    };
-    lease::write(&lease)
+    let stamp = if released { Stamp::Released } else { Stamp::At(1_795_000_000_000) };
+    lease::write(&Lease { term, extra, ..Lease::bare(leader_id, stamp) })
 }

@@ -18,30 +18,25 @@ use super::store::Shown;
 pub struct SlotOracle {
     /// For each claim that left: whether the record before it named no slot, so that all before the
     /// claimed one count as claimed.
-    claims: BTreeMap<usize, bool>,
+    pub claims: BTreeMap<usize, bool>,
     /// The slot that the claim about to leave passes over because its session has run it, and that of
     /// each claim that left.
     passing: Option<u64>,
     passed: BTreeMap<usize, u64>,
-    newest_ms: u64,
+    pub newest_ms: u64,
     /// Who began a slot's job, in which term.
     begun: BTreeMap<u64, Vec<(usize, u64)>>,
     done: BTreeSet<u64>,
     /// How the job of a session's term ended, where the session was told.
-    ended: BTreeMap<(usize, u64), Ended>,
+    pub ended: BTreeMap<(usize, u64), Ended>,
     failures: BTreeMap<u64, u64>,
     /// Slots up to here count as claimed by nobody's doing: nobody owes them.
     covered_ms: u64,
-    /// What was claimed is known whatever was deleted.
-    forgotten: bool,
+    /// Nobody can know any more what was claimed.
+    pub forgotten: bool,
 }
 
 impl SlotOracle {
-    /// Nobody can know any more what was claimed.
-    pub fn forget(&mut self) {
-        self.forgotten = true;
-    }
-
     /// The slots up to `until_ms` that are owed and neither done nor given up.
     pub fn owed(&self, plan: &Plan, until_ms: u64) -> Vec<u64> {
         let mut owed = Vec::new();
@@ -54,23 +49,6 @@ impl SlotOracle {
             slot_ms += plan.period_ms;
         }
         owed
-    }
-
-    /// The slot that a claim took for a job.
-    pub fn claimed_by(&self, deed: usize, lease: &Lease) -> Option<u64> {
-        lease.slot.filter(|_| self.claims.contains_key(&deed))
-    }
-
-    pub fn job_ended(&mut self, session: usize, term: u64, ended: Ended) {
-        self.ended.insert((session, term), ended);
-    }
-
-    pub fn job_end(&self, session: usize, term: u64) -> Option<Ended> {
-        self.ended.get(&(session, term)).copied()
-    }
-
-    pub fn claimed(&self) -> bool {
-        self.newest_ms > 0
     }
 }
 
@@ -371,10 +349,6 @@ impl Oracle {
             "s{session} says {why:?} of slot {slot_ms} after {waited_ms} ms");
     }
 
-    fn shown_lease(&self, session: usize) -> Option<&Lease> {
-        self.views[session].sight.as_ref().and_then(|sight| sight.shown.lease())
-    }
-
     /// Whether the newest record says that the slot, or a later one, was claimed.
     fn taken(&self, look: Look, trigger: &Triggered, end: &End) -> bool {
         let session = look.session;
@@ -386,7 +360,7 @@ impl Oracle {
             Shown::Lease(lease) => lease,
             // Damaged on the way, it says nothing of what is stored.
             Shown::Other(Reading::Unreadable(..)) => {
-                return by_time && (healable || !self.was_made(&sight.version));
+                return by_time && (healable || self.own_book(&sight.version).is_none());
             }
             Shown::Other(_) => return false,
         };

@@ -118,6 +118,22 @@ pub enum Ended {
     Lost,
 }
 
+impl Ended {
+    /// The word for it in a record.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Done => "ok",
+            Self::Failed => "failed",
+            Self::Lost => "stopped",
+        }
+    }
+
+    pub fn told(self, took_ms: u64) -> SlotEnd {
+        let (done, failed) = (self == Self::Done, self == Self::Failed);
+        SlotEnd { done, failed, result: self.word().to_owned(), took_ms }
+    }
+}
+
 /// One job that a session began.
 #[derive(Clone, Copy, Debug)]
 pub struct Ran {
@@ -287,12 +303,7 @@ impl World {
         if self.machines[machine].outside {
             return self.calls.triggers.push(schedule);
         }
-        self.trigger(machine, schedule);
-    }
-
-    /// A trigger fires: a session of its own.
-    pub fn trigger(&mut self, machine: usize, schedule: Slots) -> usize {
-        self.start_with(machine, Some(schedule))
+        self.start_with(machine, Some(schedule));
     }
 
     /// A term for a slot began: its job does.
@@ -359,16 +370,9 @@ impl World {
             Ended::Failed => Kind::SlotFailed,
             Ended::Lost => Kind::SlotStopped,
         });
-        let result = match ended {
-            Ended::Done => "ok",
-            Ended::Failed => "failed",
-            Ended::Lost => "stopped",
-        };
-        let (result, took_ms) = (result.to_owned(), term % 1_000);
-        let (done, failed) = (ended == Ended::Done, ended == Ended::Failed);
-        let end = SlotEnd { done, failed, result, took_ms };
+        let end = ended.told(term % 1_000);
         trigger.told = Some((term, end.clone()));
-        self.oracle.slots.job_ended(session, term, ended);
+        self.oracle.slots.ended.insert((session, term), ended);
         trigger.closed_mono_ms = None;
         self.tell(session, Input::SlotEnded { term, end });
     }

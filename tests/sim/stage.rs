@@ -64,8 +64,7 @@ impl Stage {
             always_dated: !undated,
             timely: true,
             changes_told: true,
-            changes_made_up: false,
-            wild: false,
+            ..Contract::default()
         };
         let mut world = World::new(7, manners, contract);
         world.restarts = false;

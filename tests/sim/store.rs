@@ -101,16 +101,22 @@ pub struct Manners {
     pub credentials_ms: Option<u64>,
 }
 
-/// The end of one request at the store.
+/// The end of one request at the store, but for its time.
 pub struct Effect {
     pub outcome: Outcome,
-    pub facts: Facts,
-    /// The condition held and the object changed.
-    pub accepted: bool,
+    /// What a read shows beside the body.
+    pub last_modified_ms: Option<u64>,
     /// A conditional request met no object at all.
     pub absent: bool,
     /// The body that a read shows.
     pub bytes: Option<Rc<[u8]>>,
+}
+
+impl Effect {
+    /// Whether the condition held and the object changed.
+    pub fn accepted(&self) -> bool {
+        matches!(self.outcome, Outcome::Written { .. })
+    }
 }
 
 #[derive(Default)]
@@ -137,17 +143,9 @@ impl ModelStore {
         Self { manners, keeps_past, ..Self::default() }
     }
 
-    /// The ETag of a body: S3's are hashes of the content, so equal bodies have equal ones.
-    pub fn etag(&self, body: &[u8]) -> Version {
-        self.named(body)
-    }
-
-    /// The same without writing the JSON: equal records have equal bodies.
-    pub fn etag_of(&self, lease: &Lease) -> Version {
-        self.named(lease)
-    }
-
-    fn named(&self, content: impl Hash) -> Version {
+    /// The ETag of a body: S3's are hashes of the content, so equal bodies have equal ones. Where nobody writes the JSON the
+    /// record stands for it: equal records have equal bodies.
+    pub fn etag(&self, content: impl Hash) -> Version {
         let mut hasher = DefaultHasher::new();
         content.hash(&mut hasher);
         let mark = if self.manners.unquoted { "" } else { "\"" };
@@ -167,19 +165,8 @@ impl ModelStore {
         if self.born_ms.contains_key(&version) {
             self.again.insert(version.clone());
         }
-        self.change(now_ms, 0, version, shown, Some(Rc::from(body)), None);
-    }
-
-    /// A request over the record that the operator has read.
-    pub fn ask(
-        &mut self,
-        now_ms: u64,
-        version: Version,
-        shown: Shown,
-        bytes: Option<Rc<[u8]>>,
-        write: Option<usize>,
-    ) {
-        self.change(now_ms, 0, version, shown, bytes, write);
+        let (bytes, modified_s) = (Some(Rc::from(body)), self.clock_s(now_ms, 0));
+        self.change(now_ms, Object { version, shown, bytes, modified_s, write: None });
     }
 
     pub fn delete(&mut self) {
@@ -190,8 +177,8 @@ impl ModelStore {
     /// An operator restores a backup; whose write it holds, if it changed anything.
     pub fn roll_back(&mut self, now_ms: u64, back: usize) -> bool {
         let Some(Some(old)) = self.past.iter().rev().nth(back).cloned() else { return false };
-        let write = old.write;
-        self.change(now_ms, 0, old.version, old.shown, old.bytes, write);
+        let modified_s = self.clock_s(now_ms, 0);
+        self.change(now_ms, Object { modified_s, ..old });
         true
     }
 
@@ -206,35 +193,37 @@ impl ModelStore {
         stale: Option<usize>,
     ) -> Effect {
         let front_end = front_end % self.manners.front_end_ms.len();
-        let mut facts = self.facts(now_ms, front_end);
-        let mut accepted = false;
-        let mut bytes = None;
+        let (mut last_modified_ms, mut bytes) = (None, None);
         let absent = self.object.is_none();
         let outcome = match asked {
             Asked::Read { unless } => {
-                let outcome = self.read(unless.as_ref(), &mut facts, &mut bytes, stale);
-                if self.manners.moving && facts.last_modified_ms.is_some() {
-                    facts.last_modified_ms = Some(self.clock_s(now_ms, front_end) * 1_000);
+                let outcome = self.read(unless.as_ref(), &mut last_modified_ms, &mut bytes, stale);
+                if self.manners.moving && last_modified_ms.is_some() {
+                    last_modified_ms = Some(self.clock_s(now_ms, front_end) * 1_000);
                 }
                 outcome
             }
             Asked::Write { lease, bytes, version, write, .. } => {
-                accepted = match (condition, &self.object) {
+                let accepted = match (condition, &self.object) {
                     (None, _) => true,
                     (Some(Condition::Absent), object) => object.is_none(),
                     (Some(Condition::Match(held)), Some(object)) => object.version == *held,
                     (Some(Condition::Match(_)), None) => false,
                 };
                 if accepted {
-                    let (shown, bytes) = (Shown::Lease(lease.clone()), bytes.clone());
-                    self.change(now_ms, front_end, version.clone(), shown, bytes, *write);
+                    let (bytes, write) = (bytes.clone(), *write);
+                    let (shown, modified_s) =
+                        (Shown::Lease(lease.clone()), self.clock_s(now_ms, front_end));
+                    let object =
+                        Object { version: version.clone(), shown, bytes, modified_s, write };
+                    self.change(now_ms, object);
                     Outcome::Written { version: Some(version.clone()) }
                 } else {
                     Outcome::Refused
                 }
             }
         };
-        Effect { outcome, facts, accepted, absent, bytes }
+        Effect { outcome, last_modified_ms, absent, bytes }
     }
 
     /// What an answer of this front end says about time, whatever else it says.
@@ -247,7 +236,7 @@ impl ModelStore {
     fn read(
         &self,
         unless: Option<&Version>,
-        facts: &mut Facts,
+        last_modified_ms: &mut Option<u64>,
         bytes: &mut Option<Rc<[u8]>>,
         stale: Option<usize>,
     ) -> Outcome {
@@ -258,10 +247,10 @@ impl ModelStore {
         let Some(object) = old.unwrap_or(&self.object) else { return Outcome::Missing };
         let modified_ms = (!self.manners.unmodified).then_some(object.modified_s * 1_000);
         if unless == Some(&object.version) {
-            facts.last_modified_ms = modified_ms.filter(|_| self.manners.full_304);
+            *last_modified_ms = modified_ms.filter(|_| self.manners.full_304);
             return Outcome::Unchanged;
         }
-        facts.last_modified_ms = modified_ms;
+        *last_modified_ms = modified_ms;
         bytes.clone_from(&object.bytes);
         Outcome::Found { version: object.version.clone(), reading: object.shown.reading() }
     }
@@ -275,19 +264,11 @@ impl ModelStore {
         }
     }
 
-    fn change(
-        &mut self,
-        now_ms: u64,
-        front_end: usize,
-        version: Version,
-        shown: Shown,
-        bytes: Option<Rc<[u8]>>,
-        write: Option<usize>,
-    ) {
+    /// There is another object from now on, whatever was there.
+    pub fn change(&mut self, now_ms: u64, object: Object) {
         self.remember();
-        self.born_ms.insert(version.clone(), now_ms);
-        let modified_s = self.clock_s(now_ms, front_end);
-        self.object = Some(Object { version, shown, bytes, modified_s, write });
+        self.born_ms.insert(object.version.clone(), now_ms);
+        self.object = Some(object);
     }
 
     pub fn clock_s(&self, now_ms: u64, front_end: usize) -> u64 {

@@ -1,91 +1,41 @@
 //! A history in words: its head, who and what is in the schedule, and what its lines say of requests and answers.
 
 use edgelect::clock::Now;
+use edgelect::config::Config;
 use edgelect::lease::Reading;
 use edgelect::store::{Answer, Condition, Facts, Outcome};
 
-use super::clocks::EPOCH_MS;
+use super::clocks::{Clocks, EPOCH_MS};
 use super::member::Machine;
 use super::oracle::Deed;
 use super::schedule::Schedule;
-use super::store::{Asked, Manners};
+use super::store::Asked;
+use super::world::World;
 
 impl Schedule {
     /// A line for each member that takes part, and for what befalls them.
     pub fn cast(&self) -> Vec<String> {
-        let members = self.world.machines.iter().enumerate();
-        let members = members.filter(|(_, machine)| !machine.absent);
-        let mut lines: Vec<String> =
-            members.map(|(number, machine)| format!("m{number}: {}", member(machine))).collect();
-        lines.push(format!("the store: {}", listed(odd(&self.world.store.manners))));
-        let ways = self.world.weather.rates().map(|(kind, rate)| format!("{kind:?} {rate}"));
-        let (low_ms, high_ms) = self.world.weather.latency_ms;
-        lines.push(format!(
-            "on the way: {low_ms} to {high_ms} ms; of a thousand requests: {}",
-            listed(ways)
-        ));
-        let blows = self.blows.iter().map(|blow| format!("{blow:?}"));
-        let (pace_ms, heal_ms) = (self.pace_ms, self.heal_ms);
-        lines.push(format!("about every {pace_ms} ms until {heal_ms} ms: {}", listed(blows)));
-        if self.world.operator.is_some() {
-            lines.push("an operator".to_owned());
-        }
+        let World { machines, store, weather, operator, .. } = &self.world;
+        let members = machines.iter().enumerate().filter(|(_, machine)| !machine.absent);
+        let members = members.map(|(number, machine)| format!("m{number}: {}", member(machine)));
+        let mut lines: Vec<String> = members.collect();
+        lines.push(format!("the store: {:?}", store.manners));
+        lines.push(format!("on the way, befalling so many of a thousand requests: {weather:?}"));
+        let Self { blows, pace_ms, heal_ms, .. } = self;
+        lines.push(format!("about every {pace_ms} ms until {heal_ms} ms: {blows:?}"));
+        lines.extend(operator.iter().map(|_| "an operator".to_owned()));
         lines
     }
 }
 
-fn member(machine: &Machine) -> String {
-    let Machine { config, clocks, .. } = machine;
-    let mut told = vec![
-        format!("leases of {} ms", config.leader_timeout_ms),
-        format!("a margin of {} ms", config.margin_ms),
-        format!("renews every {} ms", config.frequent_interval_ms),
-        format!("follows {:?}", config.follow).to_lowercase(),
-        if clocks.single { "one clock" } else { "two clocks" }.to_owned(),
-    ];
-    if clocks.rate_ppm != 0 {
-        told.push(format!("{} ppm fast", clocks.rate_ppm));
-    }
-    if clocks.wall_offset_ms != 0 {
-        told.push(format!("its wall clock {} ms ahead", clocks.wall_offset_ms));
-    }
-    if let Some(cron) = machine.cron {
-        told.push(format!("a trigger every {} ms", cron.period_ms));
-    }
-    if machine.runs_slots {
-        told.push("runs slots".to_owned());
-    }
-    told.join(", ")
-}
-
-/// How the store differs from most.
-fn odd(manners: &Manners) -> impl Iterator<Item = String> {
-    let ahead_ms = manners.front_end_ms.iter().max().copied().unwrap_or(0);
-    let expire_ms = manners.credentials_ms.unwrap_or(0);
-    let amounts = [
-        (ahead_ms, "ms between the clocks of its front ends"),
-        (manners.undated_per_mille, "of a thousand answers without Date"),
-        (manners.relayed_per_mille, "of a thousand answers by a relay"),
-        (manners.stale_per_mille, "of a thousand reads are old"),
-        (expire_ms, "ms until credentials expire"),
-    ];
-    let amounts = amounts.into_iter().filter(|(amount, _)| *amount > 0);
-    let flags = [
-        (manners.undated, "no Date"),
-        (manners.unmodified, "no Last-Modified"),
-        (manners.moving, "a Last-Modified that is the time of the answer"),
-        (manners.unchanged, "304 for each version that once was"),
-        (manners.full_304, "304 with Last-Modified"),
-        (manners.unquoted, "ETags without quotes"),
-    ];
-    let flags = flags.into_iter().filter(|(flag, _)| *flag);
-    let amounts = amounts.map(|(amount, what)| format!("{amount} {what}"));
-    amounts.chain(flags.map(|(_, what)| what.to_owned()))
-}
-
-fn listed(all: impl Iterator<Item = String>) -> String {
-    let all: Vec<String> = all.collect();
-    if all.is_empty() { "nothing".to_owned() } else { all.join(", ") }
+fn member(Machine { config, clocks, cron, runs_slots, .. }: &Machine) -> String {
+    let Config { leader_timeout_ms, margin_ms, frequent_interval_ms, follow, .. } = config;
+    let Clocks { single, rate_ppm, wall_offset_ms, .. } = clocks;
+    format!(
+        "leases of {leader_timeout_ms} ms, a margin of {margin_ms} ms, renews every \
+         {frequent_interval_ms} ms, follows {follow:?}; one clock: {single}, {rate_ppm} ppm fast, \
+         its wall clock {wall_offset_ms} ms ahead; runs slots: {runs_slots}, {cron:?}"
+    )
 }
 
 /// What a member asks of the store.

@@ -2,31 +2,27 @@
 //! HTTP requests and answers. The server's side of HTTP is here; what the store does is in
 //! `store.rs`.
 
-use std::cell::{Cell, RefCell};
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::cell::Cell;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
 
 use edgelect::calendar;
 use edgelect::clock::Now;
-use edgelect::driver::Host;
 use edgelect::lease::Lease;
 use edgelect::peer;
-use edgelect::remote::{Provide, perform};
-use edgelect::request::{self, Body, Request, Response};
+use edgelect::remote::Provide;
+use edgelect::request::{Request, Response};
 use edgelect::sigv4::Credentials;
 use edgelect::store::s3::{S3, S3Config};
 use edgelect::store::{Answer, Condition, Facts, Operation, Outcome, Record, Version};
-
-use http::{HeaderValue, StatusCode};
+use http::StatusCode;
+use time::OffsetDateTime;
+use time::format_description::well_known::Iso8601;
 
 use super::clocks::EPOCH_MS;
 use super::network::{Mangle, Trouble};
+use super::port::{self, Conversation, Move, add, http_date};
 use super::store::{Asked, Effect, Manners};
 
-const BUCKET: &str = "jobs";
-const KEY: &str = "leader.json";
 const HOSTS: [&str; 3] = [
     "https://s3.example.com/jobs/leader.json",
     "https://jobs.s3.us-east-1.amazonaws.com/leader.json",
@@ -35,44 +31,6 @@ const HOSTS: [&str; 3] = [
 
 /// How far a signature's time may be from the store's, in milliseconds, as AWS has it.
 const SKEW_MS: i64 = 900_000;
-
-/// Where a client's requests leave and its answers come in, one at a time.
-#[derive(Default)]
-struct Port {
-    outbox: RefCell<Option<Request>>,
-    inbox: RefCell<Option<Result<Response, String>>>,
-    now: Cell<Now>,
-}
-
-struct PortHost(Rc<Port>);
-
-impl Host for PortHost {
-    fn now(&self) -> Now {
-        self.0.now.get()
-    }
-
-    async fn sleep(&self, _ms: u64) {
-        std::future::pending().await
-    }
-
-    fn random(&self) -> Result<[u8; 16], String> {
-        Err("chance comes from the seed".to_owned())
-    }
-
-    async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
-        *self.0.outbox.borrow_mut() = Some(request);
-        let answer = poll_fn(|_| match self.0.inbox.borrow_mut().take() {
-            Some(answer) => Poll::Ready(answer),
-            None => Poll::Pending,
-        });
-        answer.await.map(|mut response| {
-            let body = response.body_mut();
-            body.truncated = body.bytes.len() > limit;
-            body.bytes.truncate(limit);
-            response
-        })
-    }
-}
 
 /// The credentials of one member: a generation that the store lets expire.
 #[derive(Clone, Default)]
@@ -103,26 +61,12 @@ pub struct Client {
     keys: Keys,
 }
 
-/// What a client does next.
-pub enum Move {
-    Sends(Box<Request>),
-    Ends(Box<Answer>),
-}
-
-/// One operation of a client under way.
-pub struct Conversation {
-    port: Rc<Port>,
-    future: Pin<Box<dyn Future<Output = Answer>>>,
-}
-
 impl Client {
     pub fn new(manners: &Manners) -> Self {
         let s3 = S3::new(S3Config {
             endpoint: (!manners.aws).then(|| "https://s3.example.com".to_owned()),
-            bucket: BUCKET.to_owned(),
-            region: None,
-            path_style: None,
-            key: KEY.to_owned(),
+            bucket: "jobs".to_owned(),
+            key: "leader.json".to_owned(),
             ..S3Config::default()
         });
         Self { s3: Rc::new(s3.expect("a plain bucket")), keys: Keys::default() }
@@ -136,31 +80,19 @@ impl Client {
                 Operation::Write { record, condition: condition.clone() }
             }
         };
-        let port = Rc::new(Port::default());
-        let (s3, keys, host) = (self.s3.clone(), self.keys.clone(), PortHost(port.clone()));
-        let future = Box::pin(async move { perform(&*s3, &host, &keys, operation).await });
-        Conversation { port, future }
+        Conversation::begin(self.s3.clone(), self.keys.clone(), operation)
     }
-}
 
-impl Conversation {
-    /// Goes on until the next request leaves or the operation ends. `answer` is what came back.
+    /// Goes on with an operation, where the store takes credentials of this generation and later ones.
     pub fn go_on(
-        &mut self,
-        client: &Client,
+        &self,
+        talk: &mut Conversation,
         now: Now,
         newest_keys: u64,
         answer: Option<Result<Response, String>>,
     ) -> Move {
-        client.keys.0.newest.set(newest_keys);
-        self.port.now.set(now);
-        *self.port.inbox.borrow_mut() = answer;
-        match self.future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(answer) => Move::Ends(Box::new(answer)),
-            Poll::Pending => {
-                Move::Sends(Box::new(self.port.outbox.borrow_mut().take().expect("it awaits one")))
-            }
-        }
+        self.keys.0.newest.set(newest_keys);
+        talk.go_on(now, answer)
     }
 }
 
@@ -216,11 +148,8 @@ pub fn receive(request: &Request, asked: &Asked) -> Received {
 
 /// `20261121T065812Z` in milliseconds since the Unix epoch.
 fn signing_time_ms(text: &str) -> Option<u64> {
-    let part = |from: usize, to: usize| text.get(from..to);
-    let [year, month, day] = [part(0, 4)?, part(4, 6)?, part(6, 8)?];
-    let [hour, minute, second] = [part(9, 11)?, part(11, 13)?, part(13, 15)?];
-    let text = format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z");
-    u64::try_from(calendar::read_rfc3339(&text)?.unix_ms).ok()
+    let seconds = OffsetDateTime::parse(text, &Iso8601::PARSING).ok()?.unix_timestamp();
+    u64::try_from(seconds).ok().map(|seconds| seconds * 1_000)
 }
 
 /// An answer to a request that the store does not carry out, whatever the weather.
@@ -254,23 +183,24 @@ impl Received {
     }
 }
 
-/// An answer with a status and what each carries.
-fn response(status: u16, facts: &Facts, body: Vec<u8>) -> Response {
-    let date = facts.date_ms.map(http_date);
-    let modified = facts.last_modified_ms.map(http_date);
-    let headers = [
-        date.as_deref().map(|date| ("date", date)),
-        modified.as_deref().map(|modified| ("last-modified", modified)),
-        facts.relayed.then_some(("via", "1.1 relay")),
-        facts.cached.then_some(("age", "1")),
-    ];
-    let body = Body { bytes: body, truncated: false };
-    request::answer(status, headers.into_iter().flatten(), body).expect("it is an answer")
+/// The same answer with what each says of time.
+fn telling(facts: &Facts, mut answer: Response) -> Response {
+    let times = [("date", facts.date_ms), ("last-modified", facts.last_modified_ms)];
+    for (name, ms) in times {
+        if let Some(ms) = ms {
+            add(&mut answer, name, &http_date(ms));
+        }
+    }
+    for (name, value, is) in [("via", "1.1 relay", facts.relayed), ("age", "1", facts.cached)] {
+        if is {
+            add(&mut answer, name, value);
+        }
+    }
+    answer
 }
 
-fn http_date(unix_ms: u64) -> String {
-    let at = std::time::UNIX_EPOCH + std::time::Duration::from_millis(unix_ms);
-    httpdate::fmt_http_date(at)
+fn response(status: u16, facts: &Facts, body: Vec<u8>) -> Response {
+    telling(facts, port::answer(status, body))
 }
 
 /// What a peer answers, or somebody in its place.
@@ -282,28 +212,24 @@ pub fn told(status: u16, proof: Option<&str>, body: &str) -> Response {
     response
 }
 
-fn error(status: u16, code: &str, more: &str, facts: &Facts) -> Response {
-    let body = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>{code}</Code><Message>modelled\
-         </Message>{more}</Error>"
-    );
-    response(status, facts, body.into_bytes())
+fn error(status: u16, code: &str, facts: &Facts) -> Response {
+    telling(facts, port::error(status, code))
 }
 
 /// The answer to a request that was turned away.
 pub fn turn_away(turned: Turned, now_ms: u64, facts: &Facts) -> Response {
     match turned {
         Turned::Redirected => {
-            let mut answer = error(307, "TemporaryRedirect", "", facts);
-            answer.headers_mut().append("location", HeaderValue::from_static(HOSTS[2]));
+            let mut answer = error(307, "TemporaryRedirect", facts);
+            add(&mut answer, "location", HOSTS[2]);
             answer
         }
         Turned::Skewed => {
             let at_ms = i64::try_from(EPOCH_MS + now_ms).expect("a time of this century");
             let time = format!("<ServerTime>{}</ServerTime>", calendar::rfc3339(at_ms));
-            error(403, "RequestTimeTooSkewed", &time, facts)
+            telling(facts, port::error_with(403, "RequestTimeTooSkewed", &time))
         }
-        Turned::Expired => error(400, "ExpiredToken", "", facts),
+        Turned::Expired => error(400, "ExpiredToken", facts),
     }
 }
 
@@ -315,33 +241,37 @@ pub fn trouble(
     facts: &Facts,
 ) -> Result<Response, String> {
     let mut answer = match trouble {
-        Trouble::ServerError => error(503, "SlowDown", "", facts),
-        Trouble::TooMany => error(429, "TooManyRequests", "", facts),
+        Trouble::ServerError => error(503, "SlowDown", facts),
+        Trouble::TooMany => error(429, "TooManyRequests", facts),
         Trouble::Reset => return Err("the connection was reset".to_owned()),
-        Trouble::Conflict => error(409, "ConditionalRequestConflict", "", facts),
-        Trouble::Denied => error(403, "AccessDenied", "", facts),
-        Trouble::Misconfigured => error(501, "NotImplemented", "", facts),
+        Trouble::Conflict => error(409, "ConditionalRequestConflict", facts),
+        Trouble::Denied => error(403, "AccessDenied", facts),
+        Trouble::Misconfigured => error(501, "NotImplemented", facts),
         Trouble::NotFound => response(404, facts, Vec::new()),
         Trouble::Gateway => response(501, facts, b"<html>Not Implemented</html>".to_vec()),
     };
     if let Some(ms) = retry_after_ms {
-        answer.headers_mut().append("retry-after", (ms / 1_000).into());
+        add(&mut answer, "retry-after", &(ms / 1_000).to_string());
     }
     Ok(answer)
 }
 
 /// The honest answer to what took effect, with what happens to it on the way.
-pub fn honest(effect: &Effect, known: Option<&Version>, mangle: Option<Mangle>) -> Response {
-    let facts = &effect.facts;
+pub fn honest(
+    effect: &Effect,
+    facts: &Facts,
+    known: Option<&Version>,
+    mangle: Option<Mangle>,
+) -> Response {
     let mut answer = match &effect.outcome {
         Outcome::Found { .. } => {
             response(200, facts, effect.bytes.as_deref().unwrap_or_default().to_vec())
         }
         Outcome::Unchanged => response(304, facts, Vec::new()),
-        Outcome::Missing => error(404, "NoSuchKey", "", facts),
+        Outcome::Missing => error(404, "NoSuchKey", facts),
         Outcome::Written { .. } => response(200, facts, Vec::new()),
-        _ if effect.absent => error(404, "NoSuchKey", "", facts),
-        _ => error(412, "PreconditionFailed", "", facts),
+        _ if effect.absent => error(404, "NoSuchKey", facts),
+        _ => error(412, "PreconditionFailed", facts),
     };
     let version = match &effect.outcome {
         Outcome::Found { version, .. } | Outcome::Written { version: Some(version) } => {
@@ -358,8 +288,7 @@ pub fn honest(effect: &Effect, known: Option<&Version>, mangle: Option<Mangle>) 
         _ => Some(version.0.clone()),
     };
     if let Some(etag) = etag {
-        let etag = HeaderValue::from_str(&etag).expect("versions here are ASCII");
-        answer.headers_mut().append("etag", etag);
+        add(&mut answer, "etag", &etag);
     }
     if answer.status() == StatusCode::NOT_MODIFIED {
         return answer;
@@ -371,7 +300,7 @@ pub fn honest(effect: &Effect, known: Option<&Version>, mangle: Option<Mangle>) 
         }
         Some(Mangle::Oversized) => answer.body_mut().bytes.resize(80 * 1024, b' '),
         Some(Mangle::ErrorDocument) => {
-            answer.body_mut().bytes = error(200, "InternalError", "", facts).into_body().bytes;
+            answer.body_mut().bytes = error(200, "InternalError", facts).into_body().bytes;
         }
         _ => {}
     }

@@ -398,21 +398,15 @@ impl World {
     pub fn start_with(&mut self, machine: usize, schedule: Option<Schedule>) -> usize {
         let session = self.sessions.len();
         let name = format!("s{session}");
-        let Machine { config, clocks, .. } = &self.machines[machine];
+        let config = &self.machines[machine].config;
         let seed = self.chance.next();
-        self.oracle.join(name.clone(), clocks.rate_ppm, clocks.single);
         let client = (self.depth == Depth::Store).then(|| Client::new(&self.store.manners));
-        let mut member = Session::new(machine, name, config, seed, client, schedule);
+        let mut member = Session::new(machine, name.clone(), config, seed, client, schedule);
         if self.claims_early {
             member.election.claim_first();
         }
         member.election.writes_apart_ms(self.writes_apart_ms);
-        self.sessions.push(member);
-        self.living.push(session);
-        let began_mono_ms = self.look(session).now.mono_ms;
-        if let Some(trigger) = &mut self.sessions[session].trigger {
-            (trigger.began_ms, trigger.began_mono_ms) = (self.now_ms, began_mono_ms);
-        }
+        self.enters(name, member);
         self.history.note(self.now_ms, || {
             let trigger = self.sessions[session].trigger.as_ref();
             let asked = trigger.map(|trigger| format!(" for {:?}", trigger.schedule));
@@ -420,6 +414,19 @@ impl World {
         });
         self.drive(session);
         session
+    }
+
+    /// A session takes its place, under the name by which the oracle knows it.
+    pub fn enters(&mut self, name: String, member: Session) {
+        let session = self.sessions.len();
+        let clocks = &self.machines[member.machine].clocks;
+        self.oracle.join(name, clocks.rate_ppm, clocks.single);
+        self.sessions.push(member);
+        self.living.push(session);
+        let mono_ms = self.look(session).now.mono_ms;
+        if let Some(trigger) = &mut self.sessions[session].trigger {
+            (trigger.began_ms, trigger.began_mono_ms) = (self.now_ms, mono_ms);
+        }
     }
 
     pub fn kill(&mut self, session: usize) {
@@ -490,9 +497,7 @@ impl World {
         if self.requests[request].asked.is_none() {
             return self.tell(session, Input::Peer(PeerAnswer::Silent));
         }
-        let cause = Fault::new(FaultKind::Timeout, "no answer in time");
-        let outcome = Outcome::Unknown { retry_after_ms: None, cause };
-        self.ended(session, request, Answer { outcome, facts: Facts::default() });
+        self.ended(session, request, no_answer());
     }
 
     /// Whether the session waits for an answer to this request; late ones are dropped.
@@ -542,11 +547,7 @@ impl World {
         }
         let before = self.sessions[session].election.authority(look.now);
         self.oracle.looked(look, before, false);
-        let skew_ms = self.sessions[session].election.config().store_skew_ms;
-        self.oracle.answered(look, self.requests[request].deed, &answer, skew_ms);
-        self.claims_heard(session, &answer.outcome);
-        self.history.note(self.now_ms, || format!("s{session} {}", told::hears(&answer, look.now)));
-        self.requested(session, &answer.outcome);
+        self.learns(look, request, &answer);
         let lost_time = self.hears(session, look.now, &answer);
         let shown = matches!(answer.outcome, Outcome::Found { .. } | Outcome::Unchanged);
         let facts = answer.facts;
@@ -555,6 +556,16 @@ impl World {
         if shown && self.sessions[session].alive {
             self.check_idle(session, look.now, &facts);
         }
+    }
+
+    /// What an answer says is known to its session from here on.
+    pub fn learns(&mut self, look: Look, request: usize, answer: &Answer) {
+        let session = look.session;
+        let skew_ms = self.sessions[session].election.config().store_skew_ms;
+        self.oracle.answered(look, self.requests[request].deed, answer, skew_ms);
+        self.claims_heard(session, &answer.outcome);
+        self.history.note(self.now_ms, || format!("s{session} {}", told::hears(answer, look.now)));
+        self.requested(session, &answer.outcome);
     }
 
     fn on_work_ends(&mut self, session: usize, term: u64) {
@@ -716,23 +727,17 @@ impl World {
             match told {
                 Told::Acquired { term } => {
                     self.check_begins(session, now, term);
-                    self.acquired(session, now, term);
+                    let authority = self.sessions[session].election.authority(now);
+                    let holds = authority.is_some_and(|authority| authority.term == term);
+                    self.term_begins(session, term, holds);
+                    self.job_begins(session, term);
                 }
                 Told::Lost { term, reason } => {
                     self.asked_to_end(session, now, reason);
-                    let object = self.store.object.as_ref();
-                    let stale = self.store.keeps_past;
-                    let written = object.and_then(|object| object.write).filter(|_| !stale);
-                    let own = written.and_then(|write| {
-                        let deed = &self.oracle.deeds[write];
-                        (deed.session == session).then_some(deed.term)
-                    });
-                    self.oracle.told_lost(session, (term, reason), own);
-                    if let Some(trigger) = &mut self.sessions[session].trigger {
-                        trigger.lost = true;
-                        if reason == LostReason::Done {
-                            continue;
-                        }
+                    self.term_ends(session, term, reason);
+                    let runs_slots = self.sessions[session].trigger.is_some();
+                    if runs_slots && reason == LostReason::Done {
+                        continue;
                     }
                     let late_ms = self.machines[self.sessions[session].machine].work_end_ms;
                     let end_ms = self.chance.span(late_ms);
@@ -819,30 +824,45 @@ impl World {
         let rests = self.sessions[session].liveness.rests(single, now);
         require!(self.oracle, !rests, "S12 it sits out";
             "Acquired({term}) although it gave the leadership up");
-        // A session that runs slots lets its next job begin beside one that lingers.
-        let idle =
-            self.sessions[session].works.is_empty() || self.sessions[session].trigger.is_some();
-        require!(self.oracle, idle, "S10 old work has stopped";
-            "Acquired({term}) while the work of an earlier term goes on");
     }
 
-    fn acquired(&mut self, session: usize, now: Now, term: u64) {
-        let authority = self.sessions[session].election.authority(now);
-        let holds = authority.is_some_and(|authority| authority.term == term);
+    /// A session says that a term of its own has begun.
+    pub fn term_begins(&mut self, session: usize, term: u64, holds: bool) {
+        let Session { works, trigger, outside, .. } = &self.sessions[session];
+        // A session that runs slots lets its next job begin beside one that lingers.
+        let idle = works.is_empty() || trigger.is_some();
+        require!(self.oracle, idle, "S10 old work has stopped";
+            "Acquired({term}) while that of {works:?} goes on");
+        let by_machine = self.slots.is_some() && outside.is_none();
         self.oracle.told_acquired(session, term, holds);
         self.sessions[session].works.push(term);
         self.resource.begins(&mut self.oracle, session, term);
         self.after(1, Event::Act { session, term });
         self.tally.terms += 1;
-        let another = |last: usize| match self.slots {
+        let another = |last: usize| match by_machine {
             // Each trigger is a session, and most of them hand over in peace.
-            Some(_) => self.sessions[last].machine != self.sessions[session].machine,
-            None => last != session,
+            true => self.sessions[last].machine != self.sessions[session].machine,
+            false => last != session,
         };
-        if self.last_leader.is_some_and(another) {
-            self.tally.failovers += 1;
-        }
-        self.job_begins(session, term);
+        self.tally.failovers += u64::from(self.last_leader.is_some_and(another));
         self.last_leader = Some(session);
     }
+
+    /// A session says that its term is over.
+    pub fn term_ends(&mut self, session: usize, term: u64, reason: LostReason) {
+        let written = self.store.object.as_ref().and_then(|object| object.write);
+        let written = written.filter(|_| !self.store.keeps_past);
+        let own = written.map(|write| &self.oracle.deeds[write]);
+        let own = own.filter(|deed| deed.session == session).map(|deed| deed.term);
+        self.oracle.told_lost(session, (term, reason), own);
+        if let Some(trigger) = &mut self.sessions[session].trigger {
+            trigger.lost = true;
+        }
+    }
+}
+
+/// What is made of an operation that has taken too long.
+pub fn no_answer() -> Answer {
+    let cause = Fault::new(FaultKind::Timeout, "no answer in time");
+    Answer { outcome: Outcome::Unknown { retry_after_ms: None, cause }, facts: Facts::default() }
 }
