@@ -174,6 +174,13 @@ fn c48_work_that_does_not_end_lets_the_lease_run_out_and_the_stop_ends_all_the_s
     world.handle.tell(Input::Stop { park: false });
     world.pass(20_000);
     assert!(world.gave_up_last() && !world.store.released());
+    // Nor does a store that does not answer hold it up.
+    let mut world = self::world(true);
+    world.pass(6_000);
+    world.store.hangs.set(true);
+    world.handle.tell(Input::Stop { park: false });
+    world.pass(9_000);
+    assert!(world.gave_up_last() && !world.store.released());
 }
 
 #[test]

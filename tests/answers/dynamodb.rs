@@ -548,6 +548,7 @@ fn what_the_service_will_not_do_names_the_store_its_code_and_what_to_do() {
         ("ResourceNotFoundException", misconfigured, "no such table"),
         ("ValidationException", misconfigured, "keys must be pk and sk"),
         ("UnknownOperationException", misconfigured, "check the endpoint"),
+        ("SerializationException", misconfigured, "check the endpoint"),
         ("AccessDeniedException", denied, "dynamodb:VERB on the table"),
         ("UnrecognizedClientException", denied, "that the account uses this region"),
         ("IncompleteSignatureException", denied, "secret access key"),

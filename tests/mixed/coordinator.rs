@@ -28,6 +28,8 @@ pub struct Coordinator<L> {
     /// `LeaseDuration` and `RenewPeriod`.
     pub lease_ms: u64,
     pub renew_ms: u64,
+    /// Whether its period is from the end of a tick on, not from tick to tick.
+    pub from_end: bool,
     /// Whether it acts by `IsLeader()` alone.
     pub by_state: bool,
     /// How long after it has acquired it begins to act, and how long after it has released it goes on.
@@ -47,13 +49,14 @@ pub struct Coordinator<L> {
 impl<L: Lock> Coordinator<L> {
     pub fn new(id: &str, lock: L, host: Virtual, lease_ms: u64, renew_ms: u64) -> Self {
         let (until_ms, stands_still, stops, acquired) = Default::default();
-        let (id, by_state, grace_ms, lingers_ms) = (id.to_owned(), false, 0, 0);
+        let (from_end, by_state, grace_ms, lingers_ms) = (false, false, 0, 0);
         Self {
-            id,
+            id: id.to_owned(),
             lock,
             host,
             lease_ms,
             renew_ms,
+            from_end,
             by_state,
             grace_ms,
             lingers_ms,
@@ -88,7 +91,10 @@ impl<L: Lock> Coordinator<L> {
             } else if !self.stands_still.get() {
                 self.tick().await;
             }
-            if let Some(late_ms) = self.host.now_ms.get().checked_sub(due_ms) {
+            let now_ms = self.host.now_ms.get();
+            if self.from_end {
+                due_ms = now_ms + self.renew_ms;
+            } else if let Some(late_ms) = now_ms.checked_sub(due_ms) {
                 due_ms += (late_ms / self.renew_ms).max(1) * self.renew_ms;
             }
             self.host.sleep_until_or(due_ms, &self.stops).await;

@@ -7,7 +7,6 @@ mod zone;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use edgelect::election::LostReason;
 use edgelect::probe::{self, Finding};
 use edgelect::{Config, Handle, Host, Input, Route53Store, Settings, new_election};
 
@@ -189,31 +188,6 @@ fn a_leader_whose_answers_are_lost_keeps_its_term_through_old_read_backs() {
         }
     }
     assert!(kept > lost, "{kept} kept their only term, {lost} did not");
-}
-
-#[test]
-fn s8_throttled_renewals_cost_no_term_while_an_attempt_gets_through_before_the_fence() {
-    for code in ["Throttling", "PriorRequestNotComplete"] {
-        let mut fleet = fleet(9, Faults::default());
-        let member = fleet.join("a");
-        fleet.pass(40_000);
-        assert_eq!(fleet.leaders(), ["a"], "{code}");
-        for round in 0..12 {
-            // At another part of the interval each time: from the one renewal over the next, and not over the fence.
-            fleet.pass(10_000 + 400 * round);
-            member.way.says.set(Some(code));
-            fleet.pass(RENEW_MS + 1_000);
-            member.way.says.set(None);
-        }
-        fleet.pass(60_000);
-        assert_eq!((fleet.observer.tokens.borrow().len(), member.lost()), (1, vec![]), "{code}");
-        member.way.says.set(Some(code));
-        fleet.pass(LEASE_MS);
-        assert_eq!((fleet.ours_leads(), member.lost()), (None, vec![LostReason::Expired]));
-        member.way.says.set(None);
-        fleet.pass(2 * LEASE_MS);
-        assert_eq!((fleet.ours_leads(), fleet.observer.tokens.borrow().len()), (Some(true), 2));
-    }
 }
 
 #[test]

@@ -59,6 +59,9 @@ pub trait Group: Sized {
     /// One more of ours, and one of theirs where they are there.
     fn ours(world: &World<Self>) -> Member;
     fn theirs(world: &World<Self>) -> Option<Member>;
+
+    /// After a schedule: what has to hold beside what is looked at all the time.
+    fn ends(_world: &mut World<Self>) {}
 }
 
 /// A member of either make, as a schedule strikes it.
@@ -305,13 +308,15 @@ impl<P> World<P> {
     }
 }
 
-/// Plays so many seeds; panics with the first violation. How often each make has followed the other.
+/// Plays so many seeds; panics with the first violation, or where the makes have not followed one another more than so
+/// often.
 pub fn played<P: Group>(
     seeds: u64,
     blows: u64,
     lease_ms: u64,
+    often: u64,
     fleet: impl Fn(u64) -> World<P>,
-) -> [u64; 2] {
+) {
     let mut followed = [0, 0];
     for seed in 0..seeds {
         let mut fleet = fleet(seed);
@@ -321,7 +326,7 @@ pub fn played<P: Group>(
         followed = [followed[0] + theirs, followed[1] + ours];
     }
     println!("{followed:?} times one of theirs, of ours, has followed the other make");
-    followed
+    assert!(followed.iter().all(|times| *times > often), "{followed:?}");
 }
 
 impl<P: Group> World<P> {
@@ -346,6 +351,13 @@ impl<P: Group> World<P> {
         }
         members.iter().for_each(|member| member.cut_until_ms.set(0));
         self.run(6 * lease_ms);
+        P::ends(self);
+    }
+
+    /// Whether such a schedule shows what none may show.
+    pub fn breaks(mut self, blows: u64, lease_ms: u64) -> bool {
+        self.play(blows, lease_ms);
+        !self.observer.broken().is_empty()
     }
 
     /// Something happens to whoever leads, or to anybody, while at times the others of its make hear nothing: it dies,

@@ -190,14 +190,11 @@ pub struct Net {
     pub zone: Rc<RefCell<Zone>>,
     /// Until when it is cut off.
     pub cut_until_ms: Rc<Cell<u64>>,
-    /// What the service says to all of its requests, carrying none of them out.
-    pub says: Rc<Cell<Option<&'static str>>>,
 }
 
 impl Net {
     pub fn new(time: &Virtual, zone: &Rc<RefCell<Zone>>) -> Self {
-        let (cut_until_ms, says) = Default::default();
-        Self { time: time.clone(), zone: Rc::clone(zone), cut_until_ms, says }
+        Self { time: time.clone(), zone: Rc::clone(zone), cut_until_ms: Rc::default() }
     }
 
     async fn travel(&self) -> Result<u64, String> {
@@ -205,9 +202,6 @@ impl Net {
         self.time.sleep(ms).await;
         if self.time.now_ms.get() < self.cut_until_ms.get() {
             return Err("cut off".to_owned());
-        }
-        if let Some(code) = self.says.get() {
-            return Err(code.to_owned());
         }
         Ok(self.time.now_ms.get())
     }

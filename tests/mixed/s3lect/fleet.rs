@@ -47,6 +47,7 @@ pub fn fleet(seed: u64, course: Course) -> Fleet {
     });
     fleet.seed = seed;
     let bucket = fleet.place.bucket.clone();
+    bucket.failing_per_mille.set(course.failing_per_mille);
     fleet.each_step = Box::new(move || bucket.arrive());
     fleet
 }
@@ -79,6 +80,16 @@ impl Group for Place {
         let Coordinator { id, stops, lock, .. } = fleet.start_theirs();
         Some(Member::theirs(id, stops, lock.bucket.cut_until_ms))
     }
+
+    fn ends(fleet: &mut Fleet) {
+        fleet.place.bucket.failing_per_mille.set(0);
+        fleet.run(180_000);
+        let mut broken = stored(&fleet.place.bucket);
+        if fleet.place.course.lives && fleet.ours_leads().is_none() {
+            broken.push("nobody leads in the end".to_owned());
+        }
+        fleet.observer.violations.borrow_mut().extend(broken);
+    }
 }
 
 impl Fleet {
@@ -108,21 +119,6 @@ impl Fleet {
             lingers_ms: if late { leader_timeout_ms } else { 0 },
             ..Coordinator::new(&name, lock, host, leader_timeout_ms, frequent_ms)
         })
-    }
-
-    /// What went wrong.
-    pub fn played(&mut self) -> Vec<String> {
-        let course = self.place.course;
-        self.place.bucket.failing_per_mille.set(course.failing_per_mille);
-        self.play(16, 15_000);
-        self.place.bucket.failing_per_mille.set(0);
-        self.run(180_000);
-        let mut broken = self.observer.broken();
-        if course.lives && self.ours_leads().is_none() {
-            broken.push("nobody leads in the end".to_owned());
-        }
-        broken.extend(stored(&self.place.bucket));
-        broken
     }
 }
 
