@@ -33,11 +33,7 @@ const storageOf = async (groups, { takesMs = 0 } = {}) => {
 
 const electorsOf = (options) => {
   const electors = new Electors({ serverId: 'a', warn: false, ...options });
-  atEnd(async () => {
-    const stopped = electors.stop();
-    await runtime.pass(60_000);
-    await stopped;
-  });
+  atEnd(() => runtime.passing(electors.stop()));
   return electors;
 };
 
@@ -70,9 +66,7 @@ test('five hundred groups share one timer and the connections', async () => {
   const { groups, underWay, waiting } = electors.status();
   assert.equal(groups.filter(({ role }) => role === 'leader').length, 500);
   assert.ok(underWay <= 8 && waiting < 50, `${underWay} and ${waiting}`);
-  const stopped = electors.stop();
-  await runtime.pass(60_000);
-  await stopped;
+  await runtime.passing(electors.stop());
   assert.equal(runtime.timers(), before, 'nothing is left');
   assert.equal(seen.writes.filter(({ released }) => released).length, 500, 'each lease is released, and none of the writes had to be repeated');
 });
