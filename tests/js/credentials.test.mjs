@@ -5,7 +5,7 @@ import { Elector, S3Storage } from 'edgelect';
 import { keeper } from '../../js/credentials.js';
 import { virtualRuntime } from './virtual.mjs';
 
-const { pass, bucket, jumpTo } = virtualRuntime();
+const { pass, passing, bucket, jumpTo } = virtualRuntime();
 const KEY = 'leader/keys.json';
 const MINUTE = 60_000;
 const WHOLE = { accessKeyId: 'first', secretAccessKey: 's' };
@@ -32,20 +32,14 @@ const leadingWith = async (provide) => {
   const world = worldOf(provide);
   const onLoseLeadership = ({ reason }) => world.losses.push(reason);
   world.elector = new Elector({ storage: world.storage, lockfilePath: KEY, serverId: 'a', probe: false, onLoseLeadership });
-  const made = world.elector.init();
-  await pass(1_000);
-  await made;
+  await passing(world.elector.init());
   await world.elector.start();
   await pass(5_000);
   assert.equal(world.elector.isLeader(), true);
   return world;
 };
 
-const stop = async ({ elector }) => {
-  const stopped = elector.stop();
-  await pass(2 * MINUTE);
-  await stopped;
-};
+const stop = ({ elector }) => passing(elector.stop());
 
 const NAMED = {
   'no object': null, 'an empty object': {}, 'no secret': { accessKeyId: 'first' }, 'a number': { ...WHOLE, secretAccessKey: 7 },

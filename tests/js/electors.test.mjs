@@ -33,11 +33,7 @@ const storageOf = async (groups, { takesMs = 0 } = {}) => {
 
 const electorsOf = (options) => {
   const electors = new Electors({ serverId: 'a', warn: false, ...options });
-  atEnd(async () => {
-    const stopped = electors.stop();
-    await runtime.pass(60_000);
-    await stopped;
-  });
+  atEnd(() => runtime.passing(electors.stop()));
   return electors;
 };
 
@@ -70,9 +66,7 @@ test('five hundred groups share one timer and the connections', async () => {
   const { groups, underWay, waiting } = electors.status();
   assert.equal(groups.filter(({ role }) => role === 'leader').length, 500);
   assert.ok(underWay <= 8 && waiting < 50, `${underWay} and ${waiting}`);
-  const stopped = electors.stop();
-  await runtime.pass(60_000);
-  await stopped;
+  await runtime.passing(electors.stop());
   assert.equal(runtime.timers(), before, 'nothing is left');
   assert.equal(seen.writes.filter(({ released }) => released).length, 500, 'each lease is released, and none of the writes had to be repeated');
 });
@@ -130,9 +124,7 @@ test('a group can be removed and added again, and answers by its name', async ()
   const [, all] = await ask('/status.json');
   assert.deepEqual(all.groups.map(({ group }) => group), [name, other]);
   assert.ok(all.groups.every((shown) => !('session' in shown)));
-  const removed = electors.remove(name);
-  await runtime.pass(5_000);
-  assert.equal(await removed, true);
+  assert.equal(await runtime.passing(electors.remove(name)), true);
   assert.deepEqual([electors.size, electors.get(name), await electors.remove(name)], [1, undefined, false]);
   const led = leadAll(electors, [name]);
   await runtime.pass(10_000);
@@ -192,8 +184,6 @@ test('a stop with a wrong option stops all groups, and then says so', async () =
   const electors = electorsOf({ storage });
   leadAll(electors, names);
   await runtime.pass(30_000);
-  const stopped = assert.rejects(electors.stop({ signal: 7 }), { code: 'EDGELECT_CONFIG', field: 'signal' });
-  await runtime.pass(10_000);
-  await stopped;
+  await assert.rejects(runtime.passing(electors.stop({ signal: 7 })), { code: 'EDGELECT_CONFIG', field: 'signal' });
   assert.equal(seen.writes.filter(({ released }) => released).length, 3);
 });

@@ -9,17 +9,7 @@ const runtime = virtualRuntime();
 const { Elector, MemoryStorage, S3Storage } = await import('edgelect');
 
 /** What the doctor says in the end. */
-const judged = async (storage, options) => {
-  let diagnosis;
-  void new Elector({ storage, lockfilePath: 'a' }).doctor(options).then((one) => {
-    diagnosis = one;
-  });
-  for (let steps = 0; !diagnosis; steps += 1) {
-    assert.ok(steps < 2_000, 'the probe does not end');
-    await runtime.pass(100);
-  }
-  return diagnosis;
-};
+const judged = (storage, options) => runtime.passing(new Elector({ storage, lockfilePath: 'a' }).doctor(options));
 
 /** A storage of one's own whose methods are these, and how often it was asked. */
 const watched = (methods = {}) => {
@@ -86,18 +76,14 @@ test('onBegin and onStep hear each step in its order, frozen; onStep may ask the
     assert.equal(begun.at(-1), step.step);
     heard.push([step, elector.status().role]);
   };
-  const diagnosing = elector.doctor({ races: 1, onBegin: (step) => begun.push(step), onStep });
-  await runtime.pass(2_000);
-  const { steps } = await diagnosing;
+  const { steps } = await runtime.passing(elector.doctor({ races: 1, onBegin: (step) => begun.push(step), onStep }));
   assert.deepEqual(heard, steps.map((step) => [step, 'stopped']));
   assert.deepEqual(begun, steps.map(({ step }) => step));
   assert.ok([...steps, ...heard.map(([step]) => step)].every(Object.isFrozen));
   // The last two come together: neither asks for anything in between.
   let calls = 0;
   const failing = elector.doctor({ races: 1, onStep: ({ step }) => { calls += 1; if (step.endsWith('version, later')) broken(); } });
-  const rejected = assert.rejects(failing, /the disk is full/);
-  await runtime.pass(2_000);
-  await rejected;
+  await assert.rejects(runtime.passing(failing), /the disk is full/);
   assert.equal(calls, steps.length - 1);
 });
 
@@ -106,21 +92,15 @@ test('c26 `probe: true` judges a storage of one\'s own: one that breaks a condit
   const storage = watched({ get: (key) => memory.get(key), putIfMatch: (key, body) => memory.putIfMatch(key, body, memory.get(key)?.etag ?? null) });
   const elector = new Elector({ storage, lockfilePath: 'a', probe: true });
   const message = /^custom storage, key "a\.probe-[0-9a-f]{32}": probe step "update of an absent object": it took a write/;
-  const refused = assert.rejects(elector.lead(() => assert.fail('it leads')), { name: 'EdgelectError', code: 'EDGELECT_STORE', message });
-  await runtime.pass(60_000);
-  await refused;
+  await assert.rejects(runtime.passing(elector.lead(() => assert.fail('it leads'))), { name: 'EdgelectError', code: 'EDGELECT_STORE', message });
   assert.match(elector.status().error, message);
   assert.deepEqual([elector.status().role, memory.get('a')], ['stopped', null]);
 });
 
 test('a key with no room for a probe\'s is refused by `doctor`, and keeps nobody from leading', async () => {
   const elector = new Elector({ storage: new MemoryStorage(), lockfilePath: 'a'.repeat(1_000), probe: true });
-  const refused = assert.rejects(elector.doctor(), { code: 'EDGELECT_CONFIG', field: 'lockfilePath', message: /1 to 1024 bytes/ });
-  await runtime.pass(60_000);
-  await refused;
-  const led = elector.lead(() => 'led');
-  await runtime.pass(60_000);
-  assert.equal(await led, 'led');
+  await assert.rejects(runtime.passing(elector.doctor()), { code: 'EDGELECT_CONFIG', field: 'lockfilePath', message: /1 to 1024 bytes/ });
+  assert.equal(await runtime.passing(elector.lead(() => 'led')), 'led');
 });
 
 test('the pause of a probe lets the process end where unref is set, and only there', async (context) => {
@@ -137,9 +117,7 @@ test('the pause of a probe lets the process end where unref is set, and only the
   answerWith(() => new Response('<Error><Code>SlowDown</Code></Error>', { status: 503 }));
   for (const unref of [true, false]) {
     pauses.length = 0;
-    const doctor = new Elector({ storage, lockfilePath: 'a', unref }).doctor();
-    await runtime.pass(10_000);
-    assert.equal((await doctor).finding, 'unclear');
+    assert.equal((await runtime.passing(new Elector({ storage, lockfilePath: 'a', unref }).doctor())).finding, 'unclear');
     assert.deepEqual(pauses.filter(({ ms }) => ms === 1_100).map(({ unreffed }) => unreffed), [unref]);
   }
 });

@@ -13,7 +13,7 @@ export const startProxy = async (target) => {
     const own = await answerWith(one);
     if (own === 'hang') return;
     one.passed = !own;
-    const answer = own ?? (await forward(target, request, body, false).catch(() => undefined));
+    const answer = own ?? (await forward(target, request, body).catch(() => undefined));
     if (answer) response.writeHead(answer.status, answer.headers ?? {}).end(answer.bytes ?? answer.body);
     else response.destroy();
   });

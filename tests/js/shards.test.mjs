@@ -6,6 +6,7 @@ import { virtualRuntime } from './virtual.mjs';
 
 // Before the package, which must find the virtual clocks wherever it looks.
 const runtime = virtualRuntime();
+const { passing } = runtime;
 const { MemoryStorage, Shards } = await import('edgelect');
 
 const SETTLED_MS = 80_000;
@@ -33,16 +34,6 @@ const memberOf = (storage, serverId, options = {}) => {
   });
   atEnd(() => passing(shards.stop()));
   return { shards, heard, way };
-};
-
-/** What a promise comes to while time passes. */
-const passing = async (promise) => {
-  let over = false;
-  const ended = promise.finally(() => {
-    over = true;
-  });
-  for (let second = 0; second < 60 && !over; second += 1) await runtime.pass(1_000);
-  return ended;
 };
 
 test('a second member gets half of the shards, and what stops leaves its shards to the other', async () => {

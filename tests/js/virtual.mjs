@@ -54,6 +54,16 @@ export const virtualRuntime = (startMs = Date.UTC(2026, 10, 21)) => {
     await settle();
   };
 
+  /** What a promise comes to while time passes, second by second, for a few minutes at most. */
+  const passing = async (promise) => {
+    let over = false;
+    const end = () => (over = true);
+    promise.then(end, end);
+    for (let second = 0; second < 200 && !over; second += 1) await pass(1_000);
+    if (!over) throw new Error('it is not over');
+    return promise;
+  };
+
   const turn = (quietTurns) => {
     pump = setImmediate(() => {
       const next = quietTurns < QUIET_TURNS ? undefined : nextTimer();
@@ -120,5 +130,5 @@ export const virtualRuntime = (startMs = Date.UTC(2026, 10, 21)) => {
     };
   };
 
-  return { settle, pass, flow, passLooking, jumpTo, bucket, timers: () => pending.size };
+  return { settle, pass, passing, flow, passLooking, jumpTo, bucket, timers: () => pending.size };
 };

@@ -10,8 +10,6 @@ export const FATES = [
   { kind: 'kill', at: 'claim' }, { kind: 'kill', at: 'begin' }, { kind: 'kill', at: 'close' },
   { kind: 'stop', at: 'claim' }, { kind: 'stop', at: 'look' }, { kind: 'stop', at: 'begin' }, { kind: 'stop', at: 'close' },
 ];
-/** When the next slot is due: once this one is done, once it has begun, or at once. */
-const HASTE = { done: 0.6, begun: 0.25, now: 0.15 };
 const WRITES_FAIL = 2;
 /** Slots whose job never ends well, one in so many. */
 const CURSED_EACH = 60;
@@ -27,8 +25,9 @@ export function triggersOf(seed, slot) {
     return Array.from({ length: copies }, () => ({ member, late: draw() < 0.25 ? 1 + Math.floor(draw() * 4) : 0, afterMs: draw() * 60 }));
   });
   const luck = draw();
-  const haste = Object.keys(HASTE).find((_name, index, names) => luck < names.slice(0, index + 1).reduce((sum, name) => sum + HASTE[name], 0));
-  return { haste: haste ?? 'now', patienceMs: 300 + draw() * 900, triggers: shuffled(triggers, draw) };
+  // When the next slot is due: once this one is done, once it has begun, or at once.
+  const haste = luck < 0.6 ? 'done' : luck < 0.85 ? 'begun' : 'now';
+  return { haste, patienceMs: 300 + draw() * 900, triggers: shuffled(triggers, draw) };
 }
 
 /** How the job of a slot answers when it is called for the n-th time: `{ status, ms }`. Late is later than anybody waits. */

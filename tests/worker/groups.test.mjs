@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { until } from '../js/until.mjs';
-import { healthy, isolate } from './isolate.mjs';
+import { healthy, isolate, released } from './isolate.mjs';
 
-const R2 = { r2Buckets: ['EDGELECT_R2', 'OTHER'] };
 const VARIABLES = {
   EDGELECT_GROUPS: 'reports,mail-out',
   EDGELECT_LEADER_TIMEOUT: 2500,
@@ -11,15 +10,11 @@ const VARIABLES = {
   EDGELECT_STORE_SKEW: 500,
   EDGELECT_SUSTAIN: 6500,
 };
-// What a released lease leaves: whoever finds it leads at once.
-const RELEASED = JSON.stringify({
-  leaderID: 'nobody', lastUpdated: '0001-01-01T00:00:00Z', session: 'before', sequence: 1, term: 1, leaseMs: 2500, acquired: '2026-11-21T06:00:00Z', format: 1,
-});
 /** A Worker whose groups, at these keys, were there before it. */
-const inGroups = async (keys, variables, more = R2) => {
-  const worker = await isolate({ ...VARIABLES, ...variables }, more);
+const inGroups = async (keys, variables) => {
+  const worker = await isolate({ ...VARIABLES, ...variables }, { r2Buckets: ['EDGELECT_R2'] });
   const bucket = await worker.bucket();
-  await Promise.all(keys.map((key) => bucket.put(key, RELEASED)));
+  await Promise.all(keys.map((key) => bucket.put(key, released())));
   return worker;
 };
 const lines = (worker) => worker.logged().split('\n').filter((line) => line.startsWith('edgelect')).sort();

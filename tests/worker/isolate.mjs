@@ -46,6 +46,11 @@ export const healthy = (worker, path) => async () => {
   return answer.status === 200 ? answer : void (await answer.text());
 };
 
+/** What a released lease leaves: whoever finds it leads at once. */
+export const released = (more) => JSON.stringify({
+  leaderID: 'nobody', lastUpdated: '0001-01-01T00:00:00Z', session: 'before', sequence: 1, term: 1, leaseMs: 2500, acquired: '2026-11-21T06:00:00Z', format: 1, ...more,
+});
+
 /** A new group in the real store, as the Worker's variables name it. */
 export const newGroup = async () => {
   const lockfilePath = await newBucketGroup('worker');

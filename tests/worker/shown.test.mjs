@@ -2,21 +2,21 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { until } from '../js/until.mjs';
-import { isolate } from './isolate.mjs';
+import { isolate, released } from './isolate.mjs';
 
 const R2 = { r2Buckets: ['EDGELECT_R2'] };
 const TOKEN = 'a-token-of-the-tests';
 const TIMES = { EDGELECT_LEADER_TIMEOUT: 2500, EDGELECT_FREQUENT_INTERVAL: 500, EDGELECT_STORE_SKEW: 500, EDGELECT_SUSTAIN: 6500 };
 const SLOT = Date.UTC(2026, 10, 23, 11, 55);
-const record = (more) => JSON.stringify({
-  leaderID: 'before', lastUpdated: '0001-01-01T00:00:00Z', session: 'hidden-session', sequence: 1, term: 5, leaseMs: 2500, acquired: '2026-11-21T06:00:00Z', transitions: 4,
-  slot: SLOT, slotTerm: 5, slotDone: true, slotResult: 'ok', slotTookMs: 5, history: [{ term: 4, by: 'a', how: 'expired' }, { term: 3, by: 'a', how: 'odd' }], format: 1, ...more,
+const RECORD = released({
+  leaderID: 'before', session: 'hidden-session', term: 5, transitions: 4,
+  slot: SLOT, slotTerm: 5, slotDone: true, slotResult: 'ok', slotTookMs: 5, history: [{ term: 4, by: 'a', how: 'expired' }, { term: 3, by: 'a', how: 'odd' }],
 });
 const worker = async (variables, keys = ['leader.json']) => {
   const path = variables.EDGELECT_GROUPS ? {} : { EDGELECT_LOCKFILE_PATH: 'leader.json' };
   const made = await isolate({ ...path, ...TIMES, ...variables }, R2);
   const bucket = await made.bucket();
-  await Promise.all(keys.map((key) => bucket.put(key, record())));
+  await Promise.all(keys.map((key) => bucket.put(key, RECORD)));
   const get = async (path, token, more) => {
     const answer = await made.ask(path, { headers: token ? { authorization: `Bearer ${token}` } : {}, ...more });
     return { status: answer.status, type: answer.headers.get('content-type'), policy: answer.headers.get('content-security-policy'), text: await answer.text() };

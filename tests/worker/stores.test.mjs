@@ -4,7 +4,7 @@ import { before, describe, test } from 'node:test';
 import { DynamoDBStorage, Elector, EpochStorage, Route53Storage, S3Storage } from 'edgelect';
 import { bucketOptions, freshKey, getLease, until, variables } from '../js/bucket.mjs';
 import { startAws } from '../js/ministack.mjs';
-import { healthy, isolate, newGroup, outcomes } from './isolate.mjs';
+import { healthy, isolate, newGroup, outcomes, released } from './isolate.mjs';
 
 const DOMAIN = 'example.com';
 const TABLE = 'leases';
@@ -48,16 +48,11 @@ const STORES = {
   },
 };
 
-const RELEASED = JSON.stringify({
-  leaderID: 'nobody', lastUpdated: '0001-01-01T00:00:00Z', session: 'before', sequence: 1, term: 1, leaseMs: 4_000, acquired: '2026-11-21T06:00:00Z', format: 1,
-  slot: 1, slotDone: true,
-});
-
 const started = async ({ open, storage, more }) => {
   const group = { ...(await open()), ...GROUP };
   const { EDGELECT_LOCKFILE_PATH: lockfilePath, EDGELECT_STORE: store } = group;
   const worker = await isolate(group, more);
-  if (store === 'r2') await (await worker.bucket()).put(lockfilePath, RELEASED);
+  if (store === 'r2') await (await worker.bucket()).put(lockfilePath, released({ leaseMs: 4_000 }));
   else await new Elector({ storage: storage(group), lockfilePath }).init();
   return { worker, group };
 };
