@@ -221,15 +221,19 @@ fn the_name_is_found_whatever_its_case_and_only_as_a_txt_record() {
 
 #[test]
 fn a_foreign_lease_counts_from_the_answer_that_first_showed_it() {
-    // The other is no owner that could be ours.
-    for owner in ["w", "~host"] {
+    for (owner, epoch, lease_ms) in [
+        ("w", 1_763_719_205_u64, 15_000),
+        // That second itself, and one by which their clocks may differ.
+        ("w", 1_763_719_240, 42_000),
+        // No owner that could be ours.
+        ("~host", 1_763_719_240, 42_000),
+    ] {
         let store = store();
-        let foreign = listing(&[&format!("\"{owner} 1763719240\"")]);
+        let foreign = listing(&[&format!("\"{owner} {epoch}\"")]);
         let later = with(foreign.clone(), "date", "Fri, 21 Nov 2025 10:00:25 GMT");
         for (response, wall_ms) in [(foreign, NOW_MS), (later, NOW_MS + 25_000)] {
             let lease = found(told_at(&store, read(), response, wall_ms).outcome).1;
-            // That second itself, and one by which their clocks may differ.
-            assert_eq!(lease.lease_ms, Some(42_000), "{owner} {wall_ms}");
+            assert_eq!(lease.lease_ms, Some(lease_ms), "{owner} {epoch} {wall_ms}");
             assert_eq!((lease.term, lease.session), (None, None), "{owner}");
             assert!(owner != "w" || lease.leader_id == "w");
         }
