@@ -12,11 +12,7 @@ pub const NOW_MS: u64 = 1_763_719_200_000;
 pub const DATE: &str = "Fri, 21 Nov 2025 10:00:00 GMT";
 
 pub fn credentials() -> Credentials {
-    Credentials {
-        access_key_id: "AKIAEXAMPLE".to_owned(),
-        secret_access_key: "the-secret".to_owned(),
-        session_token: Some("the-token".to_owned()),
-    }
+    Credentials { session_token: Some("the-token".to_owned()), ..worlds::credentials() }
 }
 
 pub fn read() -> Operation {

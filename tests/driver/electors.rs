@@ -7,7 +7,7 @@ use edgelect::electors::budget::Urgency;
 use edgelect::electors::queue::{Budgeted, Queue};
 use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Fault, FaultKind, Operation, Store};
-use edgelect::{Config, Electors, Host, Limits, Settings, driver};
+use edgelect::{Config, Electors, Handle, Host, Limits, Settings, driver};
 use futures::executor::block_on;
 
 use worlds::virtual_time::{Machine, Virtual, config_of};
@@ -115,6 +115,20 @@ impl World {
         block_on(self.electors.answer_peer(&format!("group={group}"))).status
     }
 
+    /// A new group alone, whose requests wait for the turns of this queue.
+    fn run_behind<Q: Queue + 'static>(&self, queue: impl FnOnce(&Handle) -> Q) -> Handle {
+        let host = self.machine.host.clone();
+        let memory = memory(&host);
+        block_on(driver::init(&memory, &host, &group(0))).expect("a new group");
+        let seen = self.seen.clone();
+        let inner = Slow { memory, host: host.clone(), takes_ms: 5, seen, wrong: false };
+        let handle = Handle::new(edgelect::Election::new(group(0), "a".repeat(32), 1));
+        let store = Budgeted::new(inner, queue(&handle), handle.clone(), host.clone());
+        let driven = handle.clone();
+        self.machine.run(async move { edgelect::run(&driven, &store, &host, |_| {}).await });
+        handle
+    }
+
     /// A group that was just made, or whose lease another holds for ever, on a store like this.
     fn lead(&self, index: usize, takes_ms: u64, wrong: bool, held: bool) {
         let host = self.machine.host.clone();
@@ -125,7 +139,7 @@ impl World {
             let config = Config { server_id: "other".to_owned(), ..group(index) };
             let mut election = edgelect::Election::new(config, format!("other-{index}"), 1);
             election.store_held();
-            let handle = edgelect::Handle::new(election);
+            let handle = Handle::new(election);
             self.machine.run(async move { edgelect::run(&handle, &memory, &host, |_| {}).await });
         }
         let store = Slow { memory, host, takes_ms, seen: self.seen.clone(), wrong };
@@ -229,15 +243,8 @@ impl Queue for Stopped {
 #[test]
 fn a_renewal_that_waited_for_its_turn_is_not_sent_after_its_term() {
     let mut world = World::new(Limits::default());
-    let host = world.machine.host.clone();
-    let queue = Stopped { host: host.clone(), ..Stopped::default() };
-    let memory = memory(&host);
-    block_on(driver::init(&memory, &host, &group(0))).expect("a new group");
-    let seen = world.seen.clone();
-    let inner = Slow { memory, host: host.clone(), takes_ms: 5, seen, wrong: false };
-    let handle = edgelect::Handle::new(edgelect::Election::new(group(0), "a".repeat(32), 1));
-    let store = Budgeted::new(inner, queue.clone(), handle.clone(), host.clone());
-    world.machine.run(async move { edgelect::run(&handle, &store, &host, |_| {}).await });
+    let queue = Stopped { host: world.machine.host.clone(), ..Stopped::default() };
+    world.run_behind(|_| queue.clone());
     world.machine.pass(10_000);
     assert_eq!(queue.times.get(), 1, "a term is renewed after a third of its lease");
     assert_eq!(world.seen.writes.get(), 1, "the claim alone was written");
@@ -245,7 +252,7 @@ fn a_renewal_that_waited_for_its_turn_is_not_sent_after_its_term() {
 
 /// Its group resigns while the first claim waits for its turn.
 #[derive(Clone)]
-struct Resigning(edgelect::Handle, Virtual);
+struct Resigning(Handle, Virtual);
 
 impl Queue for Resigning {
     type Turn = ();
@@ -262,15 +269,7 @@ impl Queue for Resigning {
 fn a_claim_that_waited_for_its_turn_is_not_sent_after_a_resignation() {
     let mut world = World::new(Limits::default());
     let host = world.machine.host.clone();
-    let memory = memory(&host);
-    block_on(driver::init(&memory, &host, &group(0))).expect("a new group");
-    let seen = world.seen.clone();
-    let inner = Slow { memory, host: host.clone(), takes_ms: 5, seen, wrong: false };
-    let handle = edgelect::Handle::new(edgelect::Election::new(group(0), "a".repeat(32), 1));
-    let queue = Resigning(handle.clone(), host.clone());
-    let store = Budgeted::new(inner, queue, handle.clone(), host.clone());
-    let driven = handle.clone();
-    world.machine.run(async move { edgelect::run(&driven, &store, &host, |_| {}).await });
+    let handle = world.run_behind(|handle| Resigning(handle.clone(), host));
     world.machine.pass(15_000);
     assert_eq!(world.seen.writes.get(), 0, "it sits out for a lease");
     let problem = handle.with(|election| election.problem().map(ToString::to_string));

@@ -13,6 +13,7 @@ use edgelect::lease::{self, Lease, Reading};
 use edgelect::request::{Request, Response};
 use edgelect::store::memory::Memory;
 use edgelect::tick::{PARKING_MS, SUSTAIN_MS, leads_for_ms, tick};
+use edgelect::timers::Timers;
 use edgelect::{
     Config, Follow, Handle, Host, Schedule, Settings, SlotOutcome, init, new_election,
     new_schedule, run, run_scheduled,
@@ -43,33 +44,20 @@ const SEEDS: u64 = 30;
 #[derive(Clone)]
 struct Place {
     time: Virtual,
-    single: bool,
-    due_ms: Shared<Vec<u64>>,
+    timers: Timers,
     chance: Shared<Chance>,
-}
-
-struct Due(Place, u64);
-
-impl Drop for Due {
-    fn drop(&mut self) {
-        let mut due_ms = self.0.due_ms.borrow_mut();
-        let at = due_ms.iter().position(|due_ms| *due_ms == self.1).expect("it was set");
-        due_ms.swap_remove(at);
-    }
 }
 
 impl Host for Place {
     fn now(&self) -> Now {
         let ms = EPOCH_MS + self.time.now_ms.get();
-        let held = self.single && self.due_ms.borrow().iter().min() == Some(&ms);
-        Now { held, ..Now::new(ms, ms) }
+        self.timers.now(ms, ms)
     }
 
     async fn sleep(&self, ms: u64) {
-        let due_ms = self.now().mono_ms + ms;
-        self.due_ms.borrow_mut().push(due_ms);
-        let _due = Due(self.clone(), due_ms);
+        let due = self.timers.set(self.now().mono_ms + ms);
         self.time.sleep(ms).await;
+        due.fired(self.now().mono_ms);
     }
 
     fn random(&self) -> Result<[u8; 16], String> {
@@ -147,7 +135,8 @@ fn fleet(seed: u64, course: Course) -> Fleet {
 impl Fleet {
     fn host(&self, single: bool) -> Place {
         let (time, chance) = (self.time.clone(), Rc::clone(&self.place.bucket.chance));
-        Place { time, single, due_ms: Rc::default(), chance }
+        let clock = if single { HostClock::One } else { HostClock::Two };
+        Place { time, timers: Timers::new(clock), chance }
     }
 
     fn begin(&self, name: &'static str, cron: bool, scheduled_ms: u64) {
