@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use edgelect::clock::Now;
 use edgelect::election::{Election, Event as Told, Input, PeerAnswer, Step};
 use edgelect::peer::{Desk, HealthAnswer, Heard, Question, Reply, judge};
-use edgelect::store::{Answer, Condition, Operation, Outcome};
+use edgelect::store::{Condition, Operation, Outcome};
 
 use super::count::{Cause, Failover, Requests};
 use super::store::{EPOCH_MS, Object, WRITE_EVERY_MS};
@@ -316,8 +316,9 @@ impl Fleet {
             UnderWay::ToStore(operation) => {
                 let is_read = matches!(operation, Operation::Read { .. });
                 let answer = self.object.perform(self.now_ms, operation);
-                if is_read {
-                    self.count_read(&answer);
+                match answer.outcome {
+                    Outcome::Unchanged if is_read => self.requests.unchanged += 1,
+                    _ => self.requests.reads += u64::from(is_read),
                 }
                 (Input::Answer(answer), self.way_ms(self.setup.store_ms))
             }
@@ -326,13 +327,6 @@ impl Fleet {
         };
         self.members[member].under_way = UnderWay::Back(input);
         self.plan(self.now_ms + back_ms, What::Answer, member, number);
-    }
-
-    fn count_read(&mut self, answer: &Answer) {
-        match answer.outcome {
-            Outcome::Unchanged => self.requests.unchanged += 1,
-            _ => self.requests.reads += 1,
-        }
     }
 
     fn asked(

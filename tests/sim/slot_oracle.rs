@@ -65,23 +65,16 @@ pub struct End {
     pub stale: bool,
 }
 
-/// What a record says of its slot, or why it says nothing.
-enum Stored<'a> {
-    Slot(u64, &'a Lease),
-    Nothing,
-}
-
 /// Whether a record says which slots were claimed where nothing says when it was changed.
 fn says_slot(before: &Lease) -> bool {
     before.acquired.is_some() && before.slot.is_some()
 }
 
-fn stored<'a>(before: Option<&'a Lease>, true_ms: u64, skew_ms: u64) -> Stored<'a> {
+/// The slot that a record says was claimed, unless it lies ahead.
+fn stored(before: Option<&Lease>, true_ms: u64, skew_ms: u64) -> Option<(u64, &Lease)> {
     let latest_ms = EPOCH_MS + true_ms + 3 * skew_ms + 2_000;
-    match before.and_then(|lease| lease.slot.map(|slot_ms| (slot_ms, lease))) {
-        Some((slot_ms, lease)) if slot_ms <= latest_ms => Stored::Slot(slot_ms, lease),
-        _ => Stored::Nothing,
-    }
+    let slot = before.and_then(|lease| Some((lease.slot?, lease)));
+    slot.filter(|(slot_ms, _)| *slot_ms <= latest_ms)
 }
 
 impl Oracle {
@@ -145,9 +138,7 @@ impl Oracle {
         let early = slot_ms > latest_ms && self.contract.always_dated;
         require!(self, !early, "slot: no slot ahead of its time";
             "slot {slot_ms} is claimed {} ms ahead", slot_ms - EPOCH_MS - self.true_ms);
-        let Stored::Slot(stored_ms, before) = stored(before, self.true_ms, skew_ms) else {
-            return;
-        };
+        let Some((stored_ms, before)) = stored(before, self.true_ms, skew_ms) else { return };
         if before.in_grace() {
             // No claim of a slot: what had been claimed before it is in the book.
             return;
@@ -216,10 +207,7 @@ impl Oracle {
     pub fn claims_slot(&mut self, session: usize, deed: usize, skew_ms: u64) {
         let Deed { sent_ms, .. } = self.deeds[deed];
         let before = self.shown_lease(session);
-        let blind = match stored(before, sent_ms, skew_ms) {
-            Stored::Slot(_, lease) => lease.in_grace(),
-            Stored::Nothing => true,
-        };
+        let blind = stored(before, sent_ms, skew_ms).is_none_or(|(_, lease)| lease.in_grace());
         self.slots.claims.insert(deed, blind);
         if let Some(slot_ms) = self.slots.passing.take() {
             self.slots.passed.insert(deed, slot_ms);
@@ -366,12 +354,12 @@ impl Oracle {
         };
         let mine = lease.session.as_deref() == Some(self.views[session].name.as_str());
         match stored(Some(lease), self.true_ms, 0) {
-            Stored::Slot(stored_ms, lease) => {
+            Some((stored_ms, lease)) => {
                 let own = mine && lease.slot_done != Some(true) && !trigger.began(stored_ms);
                 slot_ms <= stored_ms && !own
             }
             // Where storage time is a wall clock's, it may lie ahead for others.
-            Stored::Nothing => {
+            None => {
                 let timed = self.contract.always_dated && self.contract.changes_told;
                 by_time || (!timed && lease.slot >= own_ms)
             }

@@ -34,23 +34,20 @@ const SKEW_MS: i64 = 900_000;
 
 /// The credentials of one member: a generation that the store lets expire.
 #[derive(Clone, Default)]
-pub struct Keys(Rc<Generations>);
-
-#[derive(Default)]
-struct Generations {
-    known: Cell<u64>,
-    newest: Cell<u64>,
+pub struct Keys {
+    known: Rc<Cell<u64>>,
+    newest: Rc<Cell<u64>>,
 }
 
 impl Provide for Keys {
     async fn credentials(&self, fresh: bool) -> Result<Credentials, String> {
         if fresh {
-            self.0.known.set(self.0.newest.get());
+            self.known.set(self.newest.get());
         }
         Ok(Credentials {
             access_key_id: "AKIDEXAMPLE".to_owned(),
             secret_access_key: "wJalrXUtnFEMI".to_owned(),
-            session_token: Some(format!("generation-{}", self.0.known.get())),
+            session_token: Some(format!("generation-{}", self.known.get())),
         })
     }
 }
@@ -91,7 +88,7 @@ impl Client {
         newest_keys: u64,
         answer: Option<Result<Response, String>>,
     ) -> Move {
-        self.keys.0.newest.set(newest_keys);
+        self.keys.newest.set(newest_keys);
         talk.go_on(now, answer)
     }
 }
