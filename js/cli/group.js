@@ -22,23 +22,37 @@ export const killGroup = (group, signal, onDenied) => {
 /** Whether a process of the group still runs. In a container without an init nobody collects dead ones, which count as none. */
 export const isAlive = (group) => killGroup(group, 0) && (process.platform !== 'linux' || runs(group));
 
-const runs = (group) => fs.readdirSync('/proc').some((name) => {
-  if (!/^\d+$/.test(name)) return false;
+/** What `stat` of a process says that has ended, or that is hidden from this user. */
+const GONE = ['ENOENT', 'ESRCH', 'EACCES', 'EPERM'];
+
+const processes = () => {
   try {
-    // The name of the program, in brackets, may contain anything: `7 (sh) S 1 7 7 …`.
-    const [state, , ofGroup] = fs.readFileSync(`/proc/${name}/stat`, 'utf8').split(') ').at(-1).split(' ');
-    return Number(ofGroup) === group && state !== 'Z' && state !== 'X';
+    return fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   } catch {
-    return false;
+    return [];
   }
-});
+};
+
+const runs = (group) => {
+  const ids = processes();
+  // Without /proc nobody can say that all of them are dead.
+  return ids.length === 0 || ids.some((id) => {
+    try {
+      // The name of the program, in brackets, may contain anything: `7 (sh) S 1 7 7 …`.
+      const [state, , ofGroup] = fs.readFileSync(`/proc/${id}/stat`, 'utf8').split(') ').at(-1).split(' ');
+      return Number(ofGroup) === group && state !== 'Z' && state !== 'X';
+    } catch ({ code }) {
+      return !GONE.includes(code);
+    }
+  });
+};
 
 /** Kills what has this mark in its environment, where /proc shows that; whether there was any. */
 export const killMarked = (mark) => {
   if (process.platform !== 'linux') return false;
-  const marked = fs.readdirSync('/proc').filter((name) => {
+  const marked = processes().filter((name) => {
     try {
-      return /^\d+$/.test(name) && fs.readFileSync(`/proc/${name}/environ`, 'utf8').split('\0').includes(`${MARK}=${mark}`);
+      return fs.readFileSync(`/proc/${name}/environ`, 'utf8').split('\0').includes(`${MARK}=${mark}`);
     } catch {
       return false;
     }

@@ -1,12 +1,12 @@
 // `edgelect run`: real processes, a store on loopback that a test can silence, leases of 1.5 to 2 s.
 import assert from 'node:assert/strict';
-import { execFile, execFileSync } from 'node:child_process';
+import { execFile, execFileSync, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
-import { test } from 'node:test';
+import { mock, test } from 'node:test';
 import { promisify } from 'node:util';
 import { buildSync } from 'esbuild';
-import { nowMs } from '../../js/cli/group.js';
+import { isAlive, killGroup, killMarked, nowMs } from '../../js/cli/group.js';
 import { inRoot } from '../../js/tools/paths.mjs';
 import { LEASE_MS, folder, newGroup, store } from './commanded.mjs';
 import { PROGRAM, begin, edgelect, forEachRow, npmOnly } from './command.mjs';
@@ -301,4 +301,26 @@ test('the guard hears of no fence later than the true one, however long this pro
   const child = new Child({ command: ['true'], times: { graceMs: 100, killMs: 0 }, killAfterMs: 1_000, leftMs, guard });
   await child.end();
   assert.ok(told.length >= 2 && Math.max(...told) <= fenceMs, `${Math.max(...told) - fenceMs} ms late`);
+});
+
+test('a group counts as alive where /proc cannot be read', { skip: process.platform !== 'linux' && 'only Linux has /proc' }, async () => {
+  const child = spawn('sleep', ['100'], { detached: true, stdio: 'ignore' });
+  const ended = new Promise((resolve) => child.on('exit', resolve));
+  const failing = (method, code) => mock.method(fs, method, () => {
+    throw Object.assign(new Error(code), { code });
+  });
+  try {
+    for (const [method, code] of [['readdirSync', 'ENOENT'], ['readdirSync', 'EMFILE'], ['readFileSync', 'EMFILE']]) {
+      const { mock: failed } = failing(method, code);
+      assert.deepEqual([isAlive(child.pid), killMarked('nobody')], [true, false], `${method} ${code}`);
+      failed.restore();
+    }
+    const { mock: gone } = failing('readFileSync', 'ENOENT');
+    assert.equal(isAlive(child.pid), false, 'each process has ended since /proc was listed');
+    gone.restore();
+  } finally {
+    mock.restoreAll();
+    killGroup(child.pid, 'SIGKILL');
+    await ended;
+  }
 });
