@@ -68,6 +68,8 @@ export class Questions {
     const told = engine.peerAsks(query);
     if (told.held === undefined) return told;
     const { held, forMs } = told;
+    // What one event waits for, another one can't wake.
+    if (engine.isOnWorkers) return engine.peerAnswer(held, true) ?? NOBODY;
     return new Promise((resolve) => {
       const { ends } = this.#heldBy(engine);
       const settle = (answer) => {

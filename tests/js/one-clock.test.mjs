@@ -128,3 +128,16 @@ test('s10 code that goes on after its clock has moved past the fence sees it, an
   await pass(30_000);
   await stopped;
 });
+
+test('a question that waits is answered at once, because no event of a Worker can wake another one', async () => {
+  const elector = member(await newGroup(), { serverAddr: 'a.example:443' });
+  void elector.start();
+  const waiting = elector.waitForLeadership();
+  await pass(1_000);
+  const { token } = await waiting;
+  const answer = elector.handleRequest(new Request(`https://a.example/health/leadership?group=${KEY}&wait=25000&term=${token}`));
+  assert.equal((await answer).status, 200);
+  const stopped = elector.stop();
+  await pass(1_000);
+  await stopped;
+});
