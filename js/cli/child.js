@@ -4,7 +4,7 @@ import os from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { EXIT } from './command.js';
-import { MARK, isAlive, killGroup, killMarked, nowMs } from './group.js';
+import { MARK, isAlive, killGroup, killMarked, nowMs, readings } from './group.js';
 
 const GUARD = fileURLToPath(new URL('./guard.js', import.meta.url));
 const POLL_MS = 20;
@@ -85,7 +85,7 @@ export class Child {
     const [program, ...args] = shell ? ['/bin/sh', '-c', command.join(' ')] : command;
     let child;
     // It knows of a command before that can act: this process may be killed right after.
-    this.#tellGuard(nowMs(), leftMs());
+    this.#tellGuard(readings(), leftMs());
     try {
       child = spawn(program, args, { env: { ...env, [MARK]: guard.mark }, stdio: 'inherit', detached: true });
     } catch (error) {
@@ -97,7 +97,11 @@ export class Child {
     this.look();
     this.#ended = new Promise((resolve) => {
       const end = (how) => resolve({ ...how, lost: this.#lost });
-      child.once('exit', (code, signal) => end({ code: signal ? codeOfSignal(signal) : code, signal }));
+      child.once('exit', (code, signal) => {
+        // The guard may have been the first to see that the authority is over.
+        this.#lost ||= signal === 'SIGKILL' && this.#leftMs() <= times.killMs;
+        end({ code: signal ? codeOfSignal(signal) : code, signal });
+      });
       child.once('error', (error) => end({ code: NOT_STARTED[error.code] ?? EXIT.failed, error }));
     });
   }
@@ -133,7 +137,7 @@ export class Child {
     if (this.#isOver) return;
     const { graceMs, killMs } = this.#times;
     // Before the authority is read, so that the fence is not taken for later than it is.
-    const atMs = nowMs();
+    const [atMs, atWallMs] = readings();
     const leftMs = this.#leftMs();
     if (leftMs <= killMs || atMs >= this.#killAtMs) {
       this.#lost ||= leftMs <= killMs;
@@ -141,14 +145,15 @@ export class Child {
     } else if (leftMs <= killMs + graceMs && !this.#lost) {
       this.lose();
     }
-    this.#tellGuard(atMs, leftMs);
+    this.#tellGuard([atMs, atWallMs], leftMs);
     const nextMs = Math.min((leftMs - killMs - graceMs) / 2, this.#killAtMs - atMs, LOOK_MS);
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.look(), Math.max(nextMs, POLL_MS));
   }
 
-  #tellGuard(atMs, leftMs) {
-    this.#guard.tell({ group: this.#group, untilMs: atMs + Math.max(leftMs - this.#times.killMs / 2, 0) });
+  #tellGuard([atMs, atWallMs], leftMs) {
+    const restMs = Math.max(leftMs - this.#times.killMs / 2, 0);
+    this.#guard.tell({ group: this.#group, untilMs: atMs + restMs, untilWallMs: atWallMs + restMs });
   }
 
   /** What the command has left behind in its group. */

@@ -7,6 +7,9 @@ export const MARK = '_EDGELECT_RUN';
 /** Milliseconds of a clock that all processes of this machine share. */
 export const nowMs = () => Number(process.hrtime.bigint() / 1_000_000n);
 
+/** Milliseconds of that clock and of the wall clock. */
+export const readings = () => [nowMs(), Date.now()];
+
 /** Sends a signal to all processes of a group; false where there are none. `onDenied` hears if they run as another user. */
 export const killGroup = (group, signal, onDenied) => {
   try {

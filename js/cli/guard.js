@@ -10,8 +10,10 @@ process.title = 'edgelect-guard';
 const [mark] = process.argv.slice(2);
 const PASSES = 100;
 const PAUSE_MS = 50;
+/** No timer counts the time that the machine slept. */
+const LOOK_MS = 250;
 
-/** `{ untilMs, group }`, without a group while the command is being started; nothing where none runs. */
+/** `{ untilMs, untilWallMs, group }`, without a group while the command is being started; nothing where none runs. */
 let told = {};
 let timer;
 
@@ -20,10 +22,16 @@ const kill = () => {
   return killMarked(mark);
 };
 
+const look = () => {
+  const leftMs = Math.min(told.untilMs - nowMs(), told.untilWallMs - Date.now());
+  if (leftMs <= 0) kill();
+  else timer = setTimeout(look, Math.min(leftMs, LOOK_MS));
+};
+
 process.on('message', (message) => {
   told = message;
   clearTimeout(timer);
-  timer = told.untilMs === undefined ? undefined : setTimeout(kill, Math.max(told.untilMs - nowMs(), 0));
+  if (told.untilMs !== undefined) timer = setTimeout(look, 0);
 });
 process.on('disconnect', async () => {
   // A command that was just being started may have no mark yet, and one that runs may have started another process.

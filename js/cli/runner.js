@@ -3,7 +3,7 @@ import os from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Child, codeOfSignal, startGuard, timesOf } from './child.js';
 import { EXIT } from './command.js';
-import { nowMs } from './group.js';
+import { readings } from './group.js';
 import { codeOf, exitOf, jsonOf, look, namedOptions, visible } from './store.js';
 
 const KILL_AFTER_MS = 8_000;
@@ -77,11 +77,14 @@ export class Runner {
     while (!this.#ending && !term.signal.aborted && term.remaining() <= graceMs + killMs + MOMENT_MS) await sleep(MOMENT_MS);
     if (this.#ending || term.signal.aborted) return undefined;
     const isGivenUp = () => GIVEN_UP.test(term.signal.reason?.message ?? '');
-    let fenceMs = 0;
+    let fence = readings();
     const leftMs = () => {
       const left = term.remaining();
-      if (left > 0) fenceMs = nowMs() + left;
-      return left > 0 || !isGivenUp() ? left : fenceMs - nowMs();
+      if (left > 0) fence = readings().map((ms) => ms + left);
+      if (left > 0 || !isGivenUp()) return left;
+      // A given up term has no authority to ask. One clock stands still while the machine sleeps, the other one may be set.
+      const now = readings();
+      return Math.min(...fence.map((ms, clock) => ms - now[clock]));
     };
     const [command, { shell, killAfter: killAfterMs = KILL_AFTER_MS }] = [this.#command, this.#flags];
     let isDenied = false;

@@ -219,6 +219,21 @@ test('a wall clock that jumps ends the authority, and the command gets SIGKILL a
   assert.equal(read(), 'ready\n');
 });
 
+test('a command whose term is given up gets SIGKILL when the wall clock passes the end of the lease, whatever is left of its grace', npmOnly, async () => {
+  const { variables, read, elector } = await newGroup({ leaseMs: 9_000 });
+  const [preloaded, jumped] = ['jumping-clock.so', 'jumped-in-grace'].map((name) => path.join(folder, name));
+  execFileSync('cc', ['-shared', '-fPIC', '-o', preloaded, inRoot('tests/js/jumping-clock.c')]);
+  const command = sh('trap "echo term >> $FILE" TERM; echo ready >> $FILE; while :; do sleep 0.05; done');
+  const leader = begin(['run', '--grace', '2s', ...command], { variables: { ...variables(), LD_PRELOAD: preloaded, JUMPED: jumped } });
+  await until(() => read() === 'ready\n');
+  await elector.stepDown();
+  await until(() => read() === 'ready\nterm\n');
+  const began = performance.now();
+  fs.writeFileSync(jumped, '');
+  assert.deepEqual(await leader.ended, { code: 76, signal: null });
+  assert.ok(performance.now() - began < 1_500, 'its grace is not waited for');
+});
+
 test('--restart runs a command that fails again in the same term, and after a lost term in the next one', async () => {
   const { run, read, elector, record } = await newGroup();
   const leader = run(['--restart', ...sh('echo "$EDGELECT_TOKEN" >> "$FILE"; test $(wc -l < "$FILE") = 2 && sleep 100; test $(wc -l < "$FILE") = 3')]);
