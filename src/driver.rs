@@ -534,7 +534,7 @@ pub async fn init<S: Store, H: Host>(
             // a record that is no creation is known not to have come back after a deletion. Without this write the first
             // slot is skipped.
             found.sequence += 1;
-            found.acquired = i64::try_from(now_ms).ok();
+            found.acquired = Some(0);
             let operation = write(found, Condition::Match(version));
             perform_within(store, host, operation, timeout_ms).await;
             Ok(())

@@ -70,7 +70,7 @@ pub struct Lease {
     /// `leaseMs`: how long the lease lasts after this write. Absent in foreign records.
     pub lease_ms: Option<u64>,
     /// `acquired`: when the term began, in milliseconds since the Unix epoch. A record created from absence
-    /// has none until the write that ends its grace (S7): nobody has acquired anything yet.
+    /// has none until the write that ends its grace (S7): nobody has acquired anything yet. 0 where `init` has written it.
     pub acquired: Option<i64>,
     /// `transitions`: how many times the lease changed from one `leaderID` to another.
     pub transitions: u64,
@@ -232,6 +232,11 @@ impl Lease {
     /// Whether this is a record created from absence whose grace no write has ended yet (S7).
     pub fn in_grace(&self) -> bool {
         self.session.is_some() && self.acquired.is_none() && !self.released()
+    }
+
+    /// Whether anybody has led with this record: `init` writes the time 0 into one that is no creation any more.
+    pub fn was_led(&self) -> bool {
+        self.acquired.is_some_and(|ms| ms > 0)
     }
 }
 

@@ -163,7 +163,7 @@ fn state_of_lease(lease: &Lease, left_ms: i64) -> (&'static str, Option<String>)
 }
 
 fn released(lease: &Lease, by: &str) -> String {
-    if lease.acquired.is_none() {
+    if !lease.was_led() {
         return "the group was started and no member has led yet".to_owned();
     }
     let own_slot = history::shown_slot(lease).filter(|_| lease.slot_term == lease.term);

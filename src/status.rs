@@ -188,7 +188,9 @@ fn status_of(election: &Election, now: Now, requests: Requests, audience: Audien
         remaining_ms: authority.map(|authority| authority.remaining_ms),
         transitions: record.map(|lease| lease.transitions).filter(|_| !unfenced),
         parked: record.map(|lease| lease.parked).filter(|_| !unfenced),
-        acquired_ms: told.and_then(|lease| u64::try_from(lease.acquired?).ok()),
+        acquired_ms: told
+            .filter(|lease| lease.was_led())
+            .and_then(|lease| u64::try_from(lease.acquired?).ok()),
         renewed_ms: told.and_then(|lease| match lease.last_updated {
             Stamp::At(ms) => u64::try_from(ms).ok(),
             Stamp::Released => None,

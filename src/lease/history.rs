@@ -92,7 +92,7 @@ impl History {
     pub fn after(before: &Lease, changed_ms: Option<u64>) -> Self {
         // Of what a member of another make has held, and of what nobody has led with, the record names no term.
         let (Some(_), Some(term), Some(acquired_ms)) =
-            (&before.session, before.term, before.acquired)
+            (&before.session, before.term, before.acquired.filter(|_| before.was_led()))
         else {
             return before.history.clone();
         };

@@ -2,6 +2,7 @@
 //! clocks are apart: what nobody can ever know of a record costs one slot, and frees none.
 
 use edgelect::SlotOutcome::{Done, Taken};
+use edgelect::lease::History;
 use edgelect::{Missed, ScheduleSettings};
 
 use crate::slots::world::{
@@ -35,6 +36,7 @@ fn after_init_with_every_time_of_the_store_the_first_slot_runs_without_any() {
         let mut world = World::with_init(Dates::Both);
         world.store.dates.set(dates);
         assert_eq!(world.runs(0, &once()), Done, "{dates:?}");
+        assert_eq!(world.lease().history, History::default(), "nobody has led before: {dates:?}");
     }
 }
 
