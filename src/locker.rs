@@ -177,10 +177,16 @@ impl<L: Locker> LockerStore<L> {
         let view = &mut *self.view.borrow_mut();
         match doubted {
             // Who has renewed is the owner; the lock then lasts for longer than any write in doubt may grant.
-            Some((hold, record)) if held => view.show(Shown::Mine(hold), record),
-            Some(_) if view.is_mine() => view.show(Shown::Taken, self.of_somebody()),
-            Some(_) => {}
-            None => {
+            Some((hold, record)) if held => {
+                view.doubted = None;
+                view.show(Shown::Mine(hold), record);
+            }
+            Some(_) if view.is_mine() => {
+                view.doubted = None;
+                view.show(Shown::Taken, self.of_somebody());
+            }
+            // A claim that is still on its way may land after it was not found, and is looked for again.
+            _ => {
                 let over = match view.shown {
                     // The read after a refused claim was an interval ago.
                     Shown::Taken => view.seen,
@@ -193,7 +199,6 @@ impl<L: Locker> LockerStore<L> {
                 }
             }
         }
-        view.doubted = None;
         view.seen = true;
         let version = view.version();
         Ok(if unless.as_ref() == Some(&version) {

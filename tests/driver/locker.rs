@@ -147,6 +147,21 @@ fn s8_a_call_of_which_nobody_knows_what_became_is_found_out_by_renew_and_costs_n
 }
 
 #[test]
+fn a_claim_that_lands_after_renew_did_not_find_it_is_found_before_its_lock_runs_out() {
+    use Fault::{Before, Late, Slow};
+    let mut machine = Machine::default();
+    let backend = Backend::new(&machine.host);
+    let times = Cell::new(0);
+    backend.failing(move |_| {
+        times.set(times.get() + 1);
+        [Late(4_000), Before, Before, Slow(1_500)].get(times.get() - 1).copied()
+    });
+    let member = member(&machine, &backend, "a", 0);
+    machine.pass(LEASE_MS);
+    assert!(member.remaining_ms(&machine.host).is_some(), "{:?}", backend.calls());
+}
+
+#[test]
 fn one_of_three_leads_and_renews_once_per_interval_and_the_others_try_about_as_often() {
     let mut machine = Machine::default();
     let backend = Backend::new(&machine.host);
