@@ -164,7 +164,12 @@ impl Clocks {
 
     /// Whether a single clock stepped backward before this reading, of which nobody has taken note yet.
     pub fn stepped_back(&self, now: Now) -> bool {
-        self.single() && (now.mono_ms < self.last_mono_ms || now.early_timers != self.early_timers)
+        self.single() && (now.mono_ms < self.last_mono_ms || self.fired_early(now))
+    }
+
+    /// Whether a timer fired before its time since the last reading that was taken note of.
+    pub fn fired_early(&self, now: Now) -> bool {
+        now.early_timers != self.early_timers
     }
 
     /// Takes note of a reading; true if a single clock stepped backward, so that every duration that began

@@ -1,5 +1,7 @@
 //! Hosts with one clock (S11): a step forward that no rule foresaw must not make a wait shorter.
 
+use edgelect::clock::Now;
+use edgelect::election::Standing;
 use edgelect::store::Facts;
 
 use crate::alone::told::{AT_MS, Alone, LIVING, denied, found};
@@ -39,4 +41,20 @@ fn c38_what_somebody_on_the_way_said_once_stops_nobody_for_ever() {
         alone.until_written_with("\"v\"", LIVING, |_| dateless(false));
         assert!((17_000..most_ms).contains(&alone.ms), "{name}: after {} ms", alone.ms);
     }
+}
+
+/// Each event of a Worker has a clock of its own, which stands still at its last I/O.
+#[test]
+fn a_look_from_an_event_whose_clock_is_behind_ends_no_term() {
+    let mut alone = Alone::with_one_clock();
+    let released = LIVING.replace("2026-11-21T06:58:12Z", "0001-01-01T00:00:00Z");
+    alone.until_written("\"v1\"", &released);
+    alone.written("\"v2\"");
+    let behind = Now { mono_ms: alone.now().mono_ms - 1, ..alone.now() };
+    assert!(matches!(alone.election.standing(behind), Standing::Unproven(_)));
+    assert!(alone.election.authority(behind).is_none());
+    assert!(matches!(alone.election.standing(alone.now()), Standing::Leads(_)));
+    let early = Now { early_timers: 1, ..alone.now() };
+    assert_eq!(alone.election.standing(early), Standing::Over);
+    assert_eq!(alone.election.standing(alone.now()), Standing::Over);
 }
