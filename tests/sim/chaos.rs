@@ -100,6 +100,20 @@ impl Schedule {
         }
     }
 
+    /// Soon after a slot was claimed nothing but the time of the change tells the next trigger of it.
+    pub fn meddle(&mut self) {
+        if self.world.healed {
+            return;
+        }
+        self.world.history.note(self.world.now_ms, || "*** somebody meddles".to_owned());
+        let (garbage, again) = (self.world.chance.one_in(4), self.world.chance.one_in(2));
+        self.tamper(if garbage { Blow::Garbage } else { Blow::Delete });
+        if again && !garbage {
+            let held_up_ms = self.world.chance.span(200);
+            self.world.creation_comes_again(held_up_ms);
+        }
+    }
+
     fn delete(&mut self) {
         self.tamper(Blow::Delete);
         let world = &mut self.world;

@@ -127,6 +127,7 @@ impl Running {
         match schedule.world.step(until_ms.min(*end_ms)) {
             None => return false,
             Some(Turn::Chaos) => schedule.strike(),
+            Some(Turn::Meddle) => schedule.meddle(),
             Some(Turn::Heal) => schedule.heal(),
             Some(Turn::Usual) => {}
         }

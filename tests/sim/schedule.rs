@@ -143,7 +143,7 @@ impl Schedule {
         schedule.draw_blows(&mut chance);
         schedule.first_record(&mut chance);
         if slots {
-            schedule.draw_slots(&mut chance);
+            schedule.draw_slots(&mut chance, seed);
         }
         schedule.bound_ms = schedule.leader_bound_ms();
         schedule.world.at(schedule.heal_ms, Event::Heal);
@@ -226,12 +226,15 @@ impl Schedule {
             (true, slots);
     }
 
-    fn draw_slots(&mut self, chance: &mut Chance) {
+    fn draw_slots(&mut self, chance: &mut Chance, seed: u64) {
         let World { machines, oracle, .. } = &self.world;
         let runners = machines.iter().filter(|machine| machine.runs_slots);
         let configs: Vec<&Config> = runners.map(|machine| &machine.config).collect();
         let dated = oracle.contract.always_dated;
-        self.world.slots = Some(Plan::draw(chance, &configs, self.lease_ms, dated));
+        let plan = Plan::draw(chance, &configs, self.lease_ms, dated);
+        let meddled = slots::meddled(seed);
+        let early_per_mille = if meddled { 500 } else { plan.early_per_mille };
+        self.world.slots = Some(Plan { meddled, early_per_mille, ..plan });
         self.world.first_slot();
     }
 

@@ -31,11 +31,23 @@ const UNMODIFIED_SALT: u64 = 847 << 40;
 /// Whether the store of this seed's slots tells nobody when its object changed.
 pub fn unmodified(seed: u64) -> bool {
     Chance::new(seed ^ UNMODIFIED_SALT).one_in(ONE_UNMODIFIED_IN)
+        || (meddled(seed) && seed.is_multiple_of(2))
 }
 
 /// Whether the schedule of this seed runs slots.
 pub fn drawn(seed: u64) -> bool {
     Chance::new(seed ^ SALT).one_in(ONE_IN)
+}
+
+/// One in so many schedules of slots has somebody who meddles with the object soon after a claim.
+const ONE_MEDDLED_IN: u64 = 4;
+
+/// Chosen as the others.
+const MEDDLED_SALT: u64 = 3_294 << 40;
+
+/// Whether somebody meddles with the object of this seed's slots.
+pub fn meddled(seed: u64) -> bool {
+    Chance::new(seed ^ MEDDLED_SALT).one_in(ONE_MEDDLED_IN)
 }
 
 /// What all triggers of one group share.
@@ -60,6 +72,7 @@ pub struct Plan {
     pub skipped_per_mille: u64,
     pub fails_per_mille: u64,
     pub lease_ms: u64,
+    pub meddled: bool,
     /// The newest slot that a trigger has asked for.
     pub asked_ms: u64,
 }
@@ -94,6 +107,7 @@ impl Plan {
             skipped_per_mille: chance.pick(&[0, 50, 300]),
             fails_per_mille: chance.pick(&[0, 0, 100, 500]),
             lease_ms,
+            meddled: false,
             asked_ms: 0,
         }
     }
@@ -268,7 +282,8 @@ impl World {
     /// A copy of the newest trigger comes late, and finds another record than the first did.
     pub fn late_double(&mut self) {
         let Some(plan) = &self.slots else { return };
-        let (slot_ms, late_ms) = (plan.asked_ms, 2 * plan.lease_ms);
+        let late_ms = if plan.meddled { plan.early_ms / 6 } else { 2 * plan.lease_ms };
+        let slot_ms = plan.asked_ms;
         // What a cache says of the time must not hide what ran before.
         if self.store.object.is_none() && self.chance.one_in(2) {
             self.old_dates_until_ms = self.now_ms + self.chance.span(late_ms);
@@ -331,6 +346,11 @@ impl World {
             true => self.chance.span(plan.lease_ms / 20),
             false => plan.job_ms(&mut self.chance),
         };
+        if plan.meddled && !self.healed && self.chance.one_in(2) {
+            let in_ms = self.chance.span(plan.early_ms / 6);
+            self.trouble_until(self.now_ms + in_ms);
+            self.after(in_ms, Event::Meddle);
+        }
         self.trouble_until(self.now_ms + job_ms);
         self.after(job_ms, Event::JobEnds { session, term });
     }

@@ -73,6 +73,8 @@ pub enum Event {
     OperatorArrives { asked: operator::Asked },
     /// The schedule's next fault.
     Chaos,
+    /// Somebody's hand on the object, soon after a slot was claimed.
+    Meddle,
     /// No faults from here on.
     Heal,
 }
@@ -91,6 +93,7 @@ pub enum Depth {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     Chaos,
+    Meddle,
     Heal,
     Usual,
 }
@@ -228,6 +231,7 @@ impl World {
         }
         let turn = match event {
             Event::Chaos => Turn::Chaos,
+            Event::Meddle => Turn::Meddle,
             Event::Heal => Turn::Heal,
             _ => Turn::Usual,
         };
@@ -344,7 +348,7 @@ impl World {
             }
             Event::OperatorAsks => self.operator_asks(),
             Event::OperatorArrives { asked } => self.operator_arrives(asked),
-            Event::Chaos | Event::Heal => {}
+            Event::Chaos | Event::Meddle | Event::Heal => {}
         }
     }
 
