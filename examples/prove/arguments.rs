@@ -58,8 +58,11 @@ impl Arguments {
 
 /// The bugs that were named.
 fn bugs(matches: &ArgMatches) -> Vec<Bug> {
-    let of = matches.subcommand_matches("mutants").and_then(|of| of.get_many("bug"));
-    of.into_iter().flatten().copied().collect()
+    let Some(of) = matches.subcommand_matches("mutants") else { return Vec::new() };
+    let depths: Vec<&String> = of.get_many("depth").into_iter().flatten().collect();
+    let deep = |bug: &Bug| depths.iter().any(|depth| *depth == bug.depth().name());
+    let named = of.get_many("bug").into_iter().flatten().copied();
+    named.chain(Bug::ALL.iter().copied().filter(deep)).collect()
 }
 
 fn command() -> Command {
@@ -84,6 +87,15 @@ fn command() -> Command {
                         .num_args(0..)
                         .value_parser(|name: &str| Bug::named(name).ok_or("no bug has this name"))
                         .help("Only these, without the page's head"),
+                )
+                .arg(
+                    Arg::new("depth")
+                        .long("depth")
+                        .value_name("DEPTH")
+                        .action(ArgAction::Append)
+                        .value_parser(["core", "store", "epochs", "shards"])
+                        .conflicts_with("bug")
+                        .help("Only those of this depth, without the page's head"),
                 ),
         )
         .subcommand(

@@ -31,14 +31,23 @@ const ALONE = [
   'npm test -- --only native', 'npm test -- --only stores', 'EDGELECT_BUG=NoMargin cargo test --test all planted::', 'npm start -- --once',
 ];
 
+/** What the parts read that are Rust alone; the others count as run anew after each change. */
+const RUST = ['Cargo.lock', 'Cargo.toml', 'rust-toolchain.toml', 'examples/prove', 'js/tools/prove.mjs', 'src', 'tests/Cargo.toml', ':(glob)tests/**/*.rs', ':(glob)tests/**/*.txt'];
+const EVERY_FILE = ['.'];
+/** In so many parts run the schedules of the npm package, so that less is lost when they are interrupted. */
+const FACES = [1, 2, 3, 4];
+const EACH = 100_000 / FACES.length;
+
 const PARTS = [
-  { name: 'schedules', lane: 'computes', what: 'a million schedules, and 20,000 with the real store code', commands: node('js/tools/prove.mjs', '--schedules', '1000000', '--store-schedules', '20000') },
+  { name: 'schedules', reads: RUST, lane: 'computes', what: 'a million schedules, and 20,000 with the real store code', commands: node('js/tools/prove.mjs', '--schedules', '1000000', '--store-schedules', '20000') },
   { name: 'shipped', lane: 'computes', what: 'the same traces from a build without the feature that plants bugs', same: /^trace of /,
     commands: [['cargo', 'run', '--locked', '--quiet', '--manifest-path', 'tests/shipped/Cargo.toml'], ['cargo', 'test', '--locked', '--test', 'simulation', 'fifty', '--', '--nocapture']] },
-  { name: 'faces', lane: 'computes', what: '100,000 schedules of the npm package', commands: node('tests/faces/run.mjs', '--schedules', '100000') },
-  { name: 'model', lane: 'computes', what: 'every interleaving, with more ticks', commands: node('js/tools/prove.mjs', 'model', '--long') },
-  { name: 'mutants', lane: 'computes', what: 'each planted bug from 15 base seeds', commands: node('js/tools/prove.mjs', 'mutants') },
-  { name: 'epochs', lane: 'computes', what: '5,000 schedules against the layout of epochs', commands: [['cargo', 'test', '--locked', '--test', 'all', 'epochs::']], env: { EDGELECT_SCHEDULES: '5000' } },
+  ...FACES.map((part) => ({ name: `faces-${part}`, lane: 'computes', what: `${EACH} of 100000 schedules of the npm package`,
+    commands: node('tests/faces/run.mjs', '--first', String((part - 1) * EACH), '--schedules', String(EACH)) })),
+  { name: 'model', reads: RUST, lane: 'computes', what: 'every interleaving, with more ticks', commands: node('js/tools/prove.mjs', 'model', '--long') },
+  { name: 'mutants', reads: RUST, lane: 'computes', what: 'each planted bug from 15 base seeds, but for those of epochs', commands: node('js/tools/prove.mjs', 'mutants', '--depth', 'core', '--depth', 'store', '--depth', 'shards') },
+  { name: 'mutants-epochs', reads: RUST, lane: 'computes', what: 'each planted bug of epochs from 15 base seeds', commands: node('js/tools/prove.mjs', 'mutants', '--depth', 'epochs') },
+  { name: 'epochs', reads: RUST, lane: 'computes', what: '5,000 schedules against the layout of epochs', commands: [['cargo', 'test', '--locked', '--test', 'all', 'epochs::']], env: { EDGELECT_SCHEDULES: '5000' } },
   { name: 'fuzz', lane: 'computes', what: 'every parser for a minute', commands: node('js/tools/fuzz.mjs'), needs: () => /nightly/.test(ask('rustup', ['toolchain', 'list']) ?? '') || 'no nightly toolchain' },
   { name: 'wasm', lane: 'computes', what: 'conformance and all histories, in wasm', commands: node('js/tools/test.mjs', '--only', 'wasm'), env: inFull },
   ...ALONE.map((command, index) => ({ name: `alone-${index + 1}`, lane: 'computes', what: `\`${command}\` in a clone of its own`, commands: [['sh', '-c', command]], clone: true })),
@@ -52,7 +61,7 @@ const PARTS = [
 async function main(args) {
   const { values } = parsed(args, OPTIONS, HELP);
   if (values.help) return say(HELP);
-  if (values.list) return say(PARTS.map(({ name, what }) => `${name.padEnd(12)}${what}`).join('\n'));
+  if (values.list) return say(PARTS.map(({ name, what }) => `${name.padEnd(16)}${what}`).join('\n'));
   const wrong = values.only?.find((name) => !PARTS.some((part) => part.name === name));
   if (wrong !== undefined) throw new PlainError(`there is no part ${wrong}; see npm run test:long -- --list`);
   if (values.part !== undefined) return runPart(PARTS.find(({ name }) => name === values.part));
@@ -81,17 +90,17 @@ async function main(args) {
 
 const logOf = (name) => path.join(LOGS, `${name}.log`);
 
-/** What became of the parts on this very code. */
+/** What became of the parts, each on the code that it reads. */
 class Done {
   #file = path.join(LOGS, 'done.json');
-  #of = codeHash();
+  #of = Object.fromEntries(PARTS.map(({ name, reads = EVERY_FILE }) => [name, hashOf(reads)]));
   #parts = {};
 
   constructor(fresh) {
     fs.mkdirSync(path.dirname(this.#file), { recursive: true });
     if (fresh || !fs.existsSync(this.#file)) return;
-    const { of, parts } = JSON.parse(fs.readFileSync(this.#file, 'utf8'));
-    if (of === this.#of) this.#parts = parts;
+    const before = Object.entries(JSON.parse(fs.readFileSync(this.#file, 'utf8')));
+    this.#parts = Object.fromEntries(before.filter(([name, { of }]) => of === this.#of[name]));
   }
 
   passed(name) {
@@ -107,14 +116,17 @@ class Done {
   }
 
   note(name, what) {
-    this.#parts[name] = what;
+    this.#parts[name] = { ...what, of: this.#of[name] };
     const partial = `${this.#file}.partial`;
-    fs.writeFileSync(partial, JSON.stringify({ of: this.#of, parts: this.#parts }));
+    fs.writeFileSync(partial, JSON.stringify(this.#parts));
     fs.renameSync(partial, this.#file);
   }
 }
 
-const codeHash = () => createHash('sha256').update(ask('git', ['rev-parse', 'HEAD']) ?? '').update(ask('git', ['diff', 'HEAD']) ?? '').digest('hex');
+const hashOf = (files) => {
+  const [committed, changed] = [['ls-files', '--stage'], ['diff']].map((of) => ask('git', [...of, '--', ...files]) ?? '');
+  return createHash('sha256').update(committed).update(changed).digest('hex');
+};
 
 async function runPart({ commands, env = {}, clone = false, same }) {
   const folder = clone ? newClone() : ROOT;

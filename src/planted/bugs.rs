@@ -16,6 +16,18 @@ pub enum Depth {
     Shards,
 }
 
+impl Depth {
+    /// The word for it on pages and in commands.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Core => "core",
+            Self::Store => "store",
+            Self::Epochs => "epochs",
+            Self::Shards => "shards",
+        }
+    }
+}
+
 macro_rules! bugs {
     ($(
         #[doc = $what:literal]
