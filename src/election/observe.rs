@@ -519,6 +519,14 @@ impl Election {
                 // have been put again under a leader: known by this read-back only (S7).
                 self.grace = Some(self.grace_from(now, observation.version.clone(), lease));
             }
+            if own
+                && !self.clocks.covered()
+                && observation.is_new(now)
+                && let Some((since, _)) = &mut self.owed
+            {
+                // No condition kept the leader from renewing until this landed, however long after it left.
+                *since = self.clocks.begin(now);
+            }
             let leads = !lease.released() && !lease.in_grace();
             self.name_leader(leads.then(|| lease.leader_id.clone()));
         }

@@ -6,7 +6,7 @@ use edgelect::slots::{Missed, Schedule, ScheduleSettings, SlotEnd};
 use edgelect::store::{Condition, Operation, Outcome};
 use edgelect::{Config, Settings, lease};
 
-use crate::alone::told::Alone;
+use crate::alone::told::{AT_MS, Alone};
 use crate::epochs::answers::{Desk, epochs, lease_of};
 use worlds::bucket::BEGAN_MS;
 
@@ -131,4 +131,37 @@ fn s7_a_foreign_lease_of_two_hours_is_waited_out_in_full_and_leaves_no_grace_of_
     };
     assert!(alone.ms > 7_000_000, "{}", alone.ms);
     assert_eq!(created.lease_ms, Some(3_600_000), "no record of ours has a longer one");
+}
+
+/// Behind a proxy whose `Date` is ahead, a claim leaves too early. What else the leader renews until it lands is as little
+/// refused as that claim is.
+#[test]
+fn a_claim_by_a_wrong_date_that_lands_late_is_waited_for_from_when_it_is_shown() {
+    let mut election = Election::new(config(), "me".to_owned(), 7);
+    election.condition_covers_version(false);
+    let mut alone = Alone { ahead_ms: 30_000, takes_ms: 0, ..Alone::of(election) };
+    let (mut claims, mut landed_ms) = (Vec::new(), None);
+    let claimed_ms = loop {
+        match alone.step() {
+            Step::Read { .. } if alone.ms < 21_000 => {
+                let renewals = (alone.ms + 3_000) / 5_000;
+                alone.modified_ms = Some(AT_MS + 5_000 * renewals - 3_000);
+                let record = Lease { sequence: 7 + renewals, ..lease_of("other", 7) };
+                alone.shows(&format!("lock_0000000001.json 1795000000 \"{renewals}\""), &record);
+            }
+            Step::Read { .. } => {
+                landed_ms.get_or_insert(alone.ms);
+                alone.modified_ms = Some(AT_MS + 21_000);
+                alone.shows("lock_0000000002.json 1795000000 \"own\"", &claims[0]);
+            }
+            Step::Claim { lease, .. } if landed_ms.is_none() => {
+                claims.push(*lease);
+                alone.timeout();
+            }
+            Step::Claim { .. } => break alone.ms,
+            other => panic!("{other:?}"),
+        }
+    };
+    let waited_ms = claimed_ms - landed_ms.expect("it was shown");
+    assert!(waited_ms >= 15_000, "{waited_ms} ms after {} claims", claims.len());
 }
