@@ -177,6 +177,10 @@ impl Election {
                 if many && self.term.is_none() && self.wind_down.is_none() {
                     return self.yield_claim(now);
                 }
+                if in_vain {
+                    // What was under way may have landed; nothing more of it is to leave.
+                    self.round = None;
+                }
                 self.plan_next_attempt(now);
             }
             // No store answers a write like this: it may have landed.

@@ -2,7 +2,7 @@
 
 use edgelect::Settings;
 use edgelect::config::HostClock;
-use edgelect::election::Step;
+use edgelect::election::{Input, Step};
 use edgelect::store::{Facts, Outcome};
 
 use crate::alone::told::{AT_MS, Alone, denied, found, settings};
@@ -55,4 +55,18 @@ fn s2_a_token_does_not_follow_the_date_of_something_on_the_way_that_refused() {
         let term = lease.term.expect("a tombstone is claimed at once");
         assert!(term < AT_MS + HOUR_MS / 2, "{clock:?}: {} ms ahead", term - AT_MS);
     }
+}
+
+/// What is under way may land; nothing more of it leaves.
+#[test]
+fn a_claim_of_who_is_told_not_to_compete_is_not_sent_again() {
+    let mut alone = Alone::new(&settings());
+    alone.reads();
+    alone.answer(Outcome::Missing);
+    alone.claims();
+    alone.tell(Input::Compete(false));
+    alone.timeout();
+    alone.reads();
+    alone.answer(Outcome::Missing);
+    assert!(matches!(alone.step(), Step::Read { .. }), "it only looks");
 }
