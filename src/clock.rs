@@ -172,6 +172,11 @@ impl Clocks {
         now.early_timers != self.early_timers
     }
 
+    /// This reading, or the last that was taken note of if that was later.
+    pub fn not_before_last(&self, now: Now) -> Now {
+        Now { mono_ms: now.mono_ms.max(self.last_mono_ms), ..now }
+    }
+
     /// Takes note of a reading; true if a single clock stepped backward, so that every duration that began
     /// before is unknown.
     pub fn read(&mut self, now: Now) -> bool {

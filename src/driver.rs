@@ -347,7 +347,9 @@ pub async fn run<S: Store, H: Host>(
                 continue;
             }
         };
-        let ms = until_ms.saturating_sub(host.now().mono_ms).clamp(1, LONGEST_SLEEP_MS);
+        // A clock that steps back meanwhile must not make the pause longer.
+        let from_ms = now.mono_ms.max(host.now().mono_ms);
+        let ms = until_ms.saturating_sub(from_ms).clamp(1, LONGEST_SLEEP_MS);
         let pause = async {
             let (asleep, told) = (pin!(host.sleep(ms)), pin!(handle.told()));
             match select(select(asleep, told), beats.as_mut()).await {

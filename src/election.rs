@@ -565,7 +565,8 @@ impl Election {
         if let Some(authority) = self.authority(now) {
             return Standing::Leads(authority);
         }
-        match self.lease_left(now) {
+        // One behind the last says no more of what is left than that one did.
+        match self.lease_left(self.clocks.not_before_last(now)) {
             // A reading behind the last may be one of another event of a Worker, whose clock stands still.
             Some(left) if !self.clocks.fired_early(now) => Standing::Unproven(left),
             _ => {

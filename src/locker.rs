@@ -169,7 +169,12 @@ impl<L: Locker> LockerStore<L> {
     }
 
     async fn read(&self, unless: Option<Version>) -> Result<Outcome, String> {
-        let doubted = self.view.borrow().doubted.clone();
+        let doubted = {
+            let view = self.view.borrow();
+            // The claim that follows meets it if it has landed, and the read after that one finds it.
+            let claims_next = matches!(view.shown, Shown::Taken) && view.seen;
+            view.doubted.clone().filter(|_| !claims_next)
+        };
         let held = match &doubted {
             Some((hold, _)) => self.renew(hold).await?,
             None => false,
