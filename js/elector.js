@@ -5,7 +5,7 @@ import { Engine, addSample, checked, readVariables, show } from './engine.js';
 import { EdgelectError, callOptions, checkFormat, checkWritesApart, lenient, optionsOf, signalOf, textOf, toJson, unlessAborted, wrongOption } from './errors.js';
 import { Fence, inFull, lookingFirst } from './fence.js';
 import { METRICS_PATH, PAGE_PATH, Questions, STATUS_PATH, healthOfStore, nobodyLeads, serves, showing, urlOf } from './health.js';
-import { hasSingleClock, unrefTimer } from './host.js';
+import { hasSingleClock, setTimer, unrefTimer } from './host.js';
 import { LOCKER_METHODS, isLocker, unfencedError } from './locker.js';
 import { Log } from './log.js';
 import { fetchWith } from './peer-tls.js';
@@ -285,13 +285,13 @@ export class Elector {
 
   /** Waits for the work of the last term, for as long as its lease may last. */
   async #workEnd() {
-    let timer;
     let forget;
+    let forgetTimer;
     await new Promise((resolve) => {
-      timer = setTimeout(resolve, this.config.leaderTimeout);
+      forgetTimer = setTimer(this.config.leaderTimeout, resolve);
       forget = this.#afterWork(resolve);
     });
-    clearTimeout(timer);
+    forgetTimer();
     forget();
   }
 
@@ -820,12 +820,12 @@ export class Elector {
   /** Waits for the end, which is bounded by the lease and a few requests unless the runtime forgot them. */
   async #end(engine, finished) {
     const { maxLease } = this.config;
-    let timer;
+    let forget;
     const late = new Promise((resolve) => {
-      timer = setTimeout(resolve, 2 * maxLease + FORGOTTEN_MS);
+      forget = setTimer(2 * maxLease + FORGOTTEN_MS, resolve);
     });
     await Promise.race([finished, late]);
-    clearTimeout(timer);
+    forget();
     if (engine !== this.#engine) return;
     engine.close();
     // The runtime forgot the work too, so that it never ends.

@@ -5,6 +5,10 @@ import { ownTimers } from './host.js';
 const WATCH_MS = 1_000;
 // How soon it is read again where a reading proved nothing. Also how long the election's own event has, which says why.
 const LATE_MS = 20;
+// The same for a single clock, which is held at each of these timers: seldom enough, and no parts of a frequentInterval, so that few
+// renewals begin or are answered in such a millisecond.
+const SINGLE_WATCH_MS = 970;
+const SINGLE_LATE_MS = 97;
 // 128 kB: the arguments of a call lie on the stack.
 const ROOM = new Array(16_000).fill(0);
 
@@ -65,7 +69,8 @@ export class Fence {
     const standing = this.#standing();
     if (standing?.proven) this.#onProven();
     if (this.#closed) return;
-    const ms = standing?.proven ? Math.min(standing.remainingMs, WATCH_MS) : LATE_MS;
+    const [watchMs, lateMs] = this.#engine.isOnWorkers ? [SINGLE_WATCH_MS, SINGLE_LATE_MS] : [WATCH_MS, LATE_MS];
+    const ms = standing?.proven ? Math.min(standing.remainingMs, watchMs) : lateMs;
     this.#forget = this.#timers.set(ms, () => this.#read() && this.watch());
   }
 

@@ -64,6 +64,11 @@ export class Host {
     this.#begin(id, (settle) => this.#timers.set(ms, () => settle((raw) => raw.slept(id))));
   }
 
+  /** Whether a single clock that gives this may be held at a timer. */
+  isHeld(ms) {
+    return isHeld(ms);
+  }
+
   /** Whether requests wait for their turn. */
   get shares() {
     return this.#budget !== undefined;
@@ -210,14 +215,40 @@ export const unrefTimer = (timer) => {
   else timer?.unref?.();
 };
 
+/** What is pending of the package, of all electors in an isolate whose single clock is held at each until that has fired (S11). */
+const pending = new Set();
+// No cron trigger lasts longer. The timers of an event that was cancelled never fire, and nobody takes them back.
+const FORGOTTEN_MS = 900_000;
+
+const isHeld = (ms) => {
+  let held = false;
+  for (const timer of pending) {
+    if (timer.dueMs === ms) held = true;
+    else if (timer.dueMs + FORGOTTEN_MS <= ms) pending.delete(timer);
+  }
+  return held;
+};
+
+/** Sets a timer of the runtime. Gives a function that takes it back. */
+export const setTimer = (ms, callback, unref = false) => {
+  const own = {};
+  if (hasSingleClock()) {
+    own.dueMs = Date.now() + ms;
+    pending.add(own);
+  }
+  const timer = setTimeout(() => {
+    pending.delete(own);
+    callback();
+  }, ms);
+  if (unref) unrefTimer(timer);
+  return () => {
+    pending.delete(own);
+    clearTimeout(timer);
+  };
+};
+
 /** The runtime's own timers. `set` gives a function that takes the timer back. */
-export const ownTimers = (unref) => ({
-  set: (ms, callback) => {
-    const timer = setTimeout(callback, ms);
-    if (unref) unrefTimer(timer);
-    return () => clearTimeout(timer);
-  },
-});
+export const ownTimers = (unref) => ({ set: (ms, callback) => setTimer(ms, callback, unref) });
 
 const readAnswer = async (response, limit, signal) => {
   if (typeof response?.headers?.get !== 'function') throw new Error('fetch gave no Response');

@@ -1,6 +1,6 @@
 // What many groups of one process share: one timer, one budget of requests, one judgement of the store.
 import { ownWasm } from './engine.js';
-import { hasSingleClock, unrefTimer } from './host.js';
+import { hasSingleClock, setTimer } from './host.js';
 
 /** Under this an `Electors` hands its groups what they share. No application has it. */
 export const SHARED = Symbol('shared');
@@ -42,7 +42,8 @@ export class SharedTimers {
   #heap = [];
   /** How many in the heap were taken back. */
   #gone = 0;
-  #timer;
+  /** Takes the runtime's timer back. */
+  #forget;
   #armedMs = Infinity;
   #unref;
 
@@ -71,15 +72,14 @@ export class SharedTimers {
   #arm() {
     const [first] = this.#heap;
     if (!first || first.dueMs >= this.#armedMs) return;
-    clearTimeout(this.#timer);
+    this.#forget?.();
     this.#armedMs = first.dueMs;
-    this.#timer = setTimeout(() => this.#fire(), Math.max(0, Math.ceil(first.dueMs - clock())));
-    if (this.#unref) unrefTimer(this.#timer);
+    this.#forget = setTimer(Math.max(0, Math.ceil(first.dueMs - clock())), () => this.#fire(), this.#unref);
   }
 
   /** Nothing waits any more, and nothing keeps the process alive. */
   #disarm() {
-    clearTimeout(this.#timer);
+    this.#forget?.();
     this.#armedMs = Infinity;
     this.#heap = [];
     this.#gone = 0;

@@ -1,6 +1,7 @@
 // The jobs of one trigger: what the engine claims is run here, each slot in a term of its own.
 import { EdgelectError } from './errors.js';
 import { Fence } from './fence.js';
+import { setTimer } from './host.js';
 
 // How long a job whose authority has ended is waited for: nobody can end it from outside, and its result counts no more.
 const LINGER_MS = 1_000;
@@ -156,12 +157,12 @@ export class SlotRuns {
 
   async #lingering() {
     if (this.#jobs.size === 0) return;
-    let timer;
+    let forget;
     const late = new Promise((resolve) => {
-      timer = setTimeout(resolve, LINGER_MS);
+      forget = setTimer(LINGER_MS, resolve);
     });
     await Promise.race([Promise.allSettled([...this.#jobs]), late]);
-    clearTimeout(timer);
+    forget();
   }
 
   #result() {

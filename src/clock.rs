@@ -22,7 +22,7 @@ pub struct Now {
     pub mono_ms: u64,
     /// The wall clock, since the Unix epoch.
     pub wall_ms: u64,
-    /// Whether the reading equals the due time of the host's earliest pending timer: a clock that is held
+    /// Whether the reading equals the due time of a pending timer of the host: a clock that is held
     /// there until the timer fires, and so says nothing (S11; only hosts with one clock do this).
     pub held: bool,
     /// How often the host has seen a timer fire before its due time by this clock: steps back that are

@@ -70,6 +70,9 @@ extern "C" {
     #[wasm_bindgen(method, getter, js_name = singleClock)]
     fn single_clock(this: &JsHost) -> bool;
 
+    #[wasm_bindgen(method, js_name = isHeld)]
+    fn is_held(this: &JsHost, ms: f64) -> bool;
+
     #[wasm_bindgen(method, getter)]
     fn locker(this: &JsHost) -> bool;
 
@@ -302,7 +305,11 @@ fn fetched(settled: Settled) -> Result<Response, String> {
 
 impl Host for Web {
     fn now(&self) -> Now {
-        self.timers.now(mono_ms(self.timers.clock()), date_now() as u64)
+        let clock = self.timers.clock();
+        let mut now = self.timers.now(mono_ms(clock), date_now() as u64);
+        // The package sets timers that no engine knows, and an isolate has many engines.
+        now.held |= clock == HostClock::One && self.link.host.is_held(now.mono_ms as f64);
+        now
     }
 
     async fn sleep(&self, ms: u64) {

@@ -12,7 +12,6 @@ use worker::js_sys::{Date, Function};
 use super::problem::told;
 use super::send;
 use crate::clock::Now;
-use crate::config::HostClock;
 use crate::driver::Host;
 use crate::request::{Request, Response};
 use crate::timers::{Due, Timers};
@@ -35,8 +34,8 @@ extern "C" {
 
 /// The host that one event of a Worker is. Cheap to clone; clones share the pending timers.
 ///
-/// Made in each event anew. Workers have one clock, so settings must say [`HostClock::One`], as
-/// [`config`](super::config) does.
+/// Made in each event anew. Workers have one clock, so settings must say
+/// [`HostClock::One`](crate::config::HostClock::One), as [`config`](super::config) does.
 #[derive(Clone)]
 pub struct Workerd {
     timers: Timers,
@@ -49,9 +48,9 @@ impl Default for Workerd {
 }
 
 impl Workerd {
-    /// No timer is pending yet.
+    /// None of its own timers is pending yet.
     pub fn new() -> Self {
-        Self { timers: Timers::new(HostClock::One) }
+        Self { timers: Timers::of_isolate() }
     }
 }
 

@@ -130,5 +130,5 @@ export const virtualRuntime = (startMs = Date.UTC(2026, 10, 21)) => {
     };
   };
 
-  return { settle, pass, passing, flow, passLooking, jumpTo, bucket, timers: () => pending.size };
+  return { settle, pass, passing, flow, passLooking, jumpTo, bucket, timers: () => pending.size, nextDueMs: () => nextTimer().dueMs };
 };
