@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 
 use super::guard::Guard;
 use super::place::Failure;
-use super::processes::{Family, now_ms};
+use super::processes::{Family, Moment, now_ms};
 
 /// How often something is looked at that presses.
 pub const POLL_MS: u64 = 20;
@@ -44,8 +44,8 @@ impl Times {
     }
 
     /// When the guard kills what others have not, where so much is left of the authority.
-    pub fn killed_at_ms(&self, now_ms: u64, left_ms: u64) -> u64 {
-        now_ms + left_ms.saturating_sub(self.kill_ms / 2)
+    pub fn killed_at(&self, now: Moment, left_ms: u64) -> Moment {
+        now.after(left_ms.saturating_sub(self.kill_ms / 2))
     }
 
     /// What has to be left of an authority for a command to begin under it.
@@ -61,16 +61,16 @@ pub struct Run {
     kill_after_ms: u64,
     /// When it gets SIGKILL, whatever its lease says.
     kill_at_ms: Cell<u64>,
-    fence_at_ms: Cell<u64>,
+    fence: Cell<Moment>,
     lost: Cell<bool>,
 }
 
 impl Run {
     /// A run that has begun.
     pub fn new(family: Family, times: Times, kill_after_ms: u64) -> Self {
-        let (kill_at_ms, fence_at_ms) = (Cell::new(u64::MAX), Cell::new(0));
+        let (kill_at_ms, fence) = (Cell::new(u64::MAX), Cell::default());
         let family = Cell::new(family);
-        Self { family, times, kill_after_ms, kill_at_ms, fence_at_ms, lost: Cell::new(false) }
+        Self { family, times, kill_after_ms, kill_at_ms, fence, lost: Cell::new(false) }
     }
 
     /// Whether it was ended because the authority ended.
@@ -82,9 +82,9 @@ impl Run {
     pub fn look(&self, guard: &Guard, left_ms: impl FnOnce() -> u64) -> u64 {
         let Times { grace_ms, kill_ms } = self.times;
         // Before the authority is read, so that the fence is not taken for later than it is.
-        let now_ms = now_ms();
-        let left_ms = left_ms();
-        self.fence_at_ms.set(now_ms + left_ms);
+        let now = Moment::now();
+        let (now_ms, left_ms) = (now.shared_ms, left_ms());
+        self.fence.set(now.after(left_ms));
         if left_ms <= kill_ms || now_ms >= self.kill_at_ms.get() {
             self.lost.set(self.lost.get() || left_ms <= kill_ms);
             self.family.get().send_all(Signal::SIGKILL);
@@ -92,7 +92,7 @@ impl Run {
             self.lose();
         }
         let family = self.family.get();
-        guard.set(Some(family.group), self.times.killed_at_ms(now_ms, left_ms));
+        guard.set(Some(family.group), self.times.killed_at(now, left_ms));
         self.family.set(Family { guard: guard.pid(), ..family });
         let calm_ms = left_ms.saturating_sub(kill_ms + grace_ms) / 2;
         calm_ms
@@ -128,14 +128,11 @@ impl Run {
     /// The term is over. Where the authority was `given_up` the lease is held for the rest of its time, and the command has its
     /// grace; otherwise it gets SIGKILL at once.
     pub fn abandon(&self, given_up: bool) {
-        let last_ms = self.fence_at_ms.get().saturating_sub(self.times.kill_ms);
-        let now_ms = now_ms();
-        if given_up && now_ms < last_ms {
+        if given_up && !self.is_at_fence() {
             self.lose();
-            self.kill_at_ms.set(self.kill_at_ms.get().min(last_ms));
         } else {
             self.lost.set(true);
-            self.kill_at_ms.set(now_ms);
+            self.kill_at_ms.set(now_ms());
         }
     }
 
@@ -143,6 +140,9 @@ impl Run {
     pub fn is_ending(&self) -> bool {
         if !self.family.get().lives() {
             return false;
+        }
+        if self.is_at_fence() {
+            self.kill_in(0);
         }
         let late_ms = now_ms().checked_sub(self.kill_at_ms.get());
         if late_ms.is_some() {
@@ -159,6 +159,11 @@ impl Run {
     /// Collects what it has left behind and has died.
     pub fn reap(&self) {
         self.family.get().reap_adopted();
+    }
+
+    /// Whether it is time for SIGKILL, by what was left of the authority when somebody looked last.
+    fn is_at_fence(&self) -> bool {
+        self.fence.get().left_ms() <= self.times.kill_ms
     }
 
     fn kill_in(&self, ms: u64) {

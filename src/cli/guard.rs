@@ -12,7 +12,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{Pid, getpid, getppid};
 
-use super::processes::{Family, MARK, kill_marked, now_ms};
+use super::processes::{Family, MARK, Moment, kill_marked};
 
 /// The command of this program that is the guard.
 pub const NAME: &str = "__guard";
@@ -51,9 +51,9 @@ impl Guard {
         Pid::from_raw(i32::try_from(id).expect("a process id is an i32"))
     }
 
-    /// Has it kill this group, and what has its mark, at a time of [`now_ms`], unless it is told again before. There is no group
-    /// while the command is being started.
-    pub fn set(&self, group: Option<Pid>, until_ms: u64) {
+    /// Has it kill this group, and what has its mark, at this moment, unless it is told again before. There is no group while
+    /// the command is being started.
+    pub fn set(&self, group: Option<Pid>, until: Moment) {
         let mut guard = self.process.borrow_mut();
         if let Ok(Some(_)) = guard.process.try_wait()
             && let Ok(next) = Process::start(&self.mark)
@@ -61,12 +61,13 @@ impl Guard {
             *guard = next;
         }
         let group = group.map_or(0, Pid::as_raw);
-        let _ = (&guard.pipe).write_all(format!("{group} {until_ms}\n").as_bytes());
+        let Moment { shared_ms, wall_ms } = until;
+        let _ = (&guard.pipe).write_all(format!("{group} {shared_ms} {wall_ms}\n").as_bytes());
     }
 
     /// Has it kill nothing.
     pub fn clear(&self) {
-        self.set(None, 0);
+        self.set(None, Moment::default());
     }
 }
 
@@ -102,10 +103,7 @@ pub fn watch(mark: &str) {
     let (tell, told) = channel();
     std::thread::spawn(move || {
         for line in io::stdin().lock().lines().map_while(Result::ok) {
-            let numbers = line.split_once(' ').and_then(|(group, until)| {
-                Some((group.parse::<i32>().ok()?, until.parse::<u64>().ok()?))
-            });
-            let _ = tell.send(numbers.filter(|(_, until_ms)| *until_ms > 0));
+            let _ = tell.send(read(&line).filter(|(_, until)| until.shared_ms > 0));
         }
     });
     let mut watched = None;
@@ -114,12 +112,10 @@ pub fn watch(mark: &str) {
         group.map(|group| Family { group, owner, guard: getpid() })
     };
     loop {
-        let left_ms =
-            watched.map_or(u64::MAX, |(_, until_ms): (i32, u64)| until_ms.saturating_sub(now_ms()));
-        match told.recv_timeout(LOOK.min(Duration::from_millis(left_ms))) {
+        let left_ms = || watched.map_or(u64::MAX, |(_, until): (i32, Moment)| until.left_ms());
+        match told.recv_timeout(LOOK.min(Duration::from_millis(left_ms()))) {
             Ok(now) => watched = now,
-            Err(RecvTimeoutError::Timeout)
-                if left_ms > 0 && now_ms() < watched.map_or(u64::MAX, |(_, at)| at) => {}
+            Err(RecvTimeoutError::Timeout) if left_ms() > 0 => {}
             Err(RecvTimeoutError::Timeout) => {
                 if let Some((group, _)) = watched.take() {
                     family(group).inspect(|family| family.send_all(Signal::SIGKILL));
@@ -135,6 +131,14 @@ pub fn watch(mark: &str) {
             }
         }
     }
+}
+
+/// What it was told: the group, and until when.
+fn read(line: &str) -> Option<(i32, Moment)> {
+    let mut numbers = line.split(' ');
+    let group = numbers.next()?.parse().ok()?;
+    let mut next_ms = || numbers.next()?.parse().ok();
+    Some((group, Moment { shared_ms: next_ms()?, wall_ms: next_ms()? }))
 }
 
 /// Kills what the owner has left. A command that was just being started may have no mark yet, and one that runs may have started

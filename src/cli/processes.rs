@@ -17,8 +17,40 @@ pub fn now_ms() -> u64 {
     const CLOCK: ClockId = ClockId::CLOCK_BOOTTIME;
     #[cfg(not(target_os = "linux"))]
     const CLOCK: ClockId = ClockId::CLOCK_MONOTONIC;
-    let now = clock_gettime(CLOCK).expect("the machine has this clock");
+    read_ms(CLOCK)
+}
+
+fn read_ms(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock).expect("the machine has this clock");
     now.tv_sec() as u64 * 1_000 + now.tv_nsec() as u64 / 1_000_000
+}
+
+/// A moment by [`now_ms`] and by the wall clock: the one stands still while a virtual machine is paused, the other may be set.
+#[derive(Clone, Copy, Default)]
+pub struct Moment {
+    /// By [`now_ms`].
+    pub shared_ms: u64,
+    /// Since the Unix epoch.
+    pub wall_ms: u64,
+}
+
+impl Moment {
+    /// This one.
+    pub fn now() -> Self {
+        Self { shared_ms: now_ms(), wall_ms: read_ms(ClockId::CLOCK_REALTIME) }
+    }
+
+    /// So many milliseconds later.
+    pub fn after(self, ms: u64) -> Self {
+        Self { shared_ms: self.shared_ms + ms, wall_ms: self.wall_ms + ms }
+    }
+
+    /// How many milliseconds are left until then, by the clock that leaves less.
+    pub fn left_ms(self) -> u64 {
+        let now = Self::now();
+        let wall_ms = self.wall_ms.saturating_sub(now.wall_ms);
+        self.shared_ms.saturating_sub(now.shared_ms).min(wall_ms)
+    }
 }
 
 /// The processes of one run of a command.

@@ -27,7 +27,7 @@ use super::child::{POLL_MS, Run, Times};
 use super::command::{Flags, code};
 use super::guard::Guard;
 use super::place::{Failure, Place, Variables, require_name, shown};
-use super::processes::{Family, MARK, now_ms};
+use super::processes::{Family, MARK, Moment, now_ms};
 use super::tell;
 
 const KILL_AFTER_MS: u64 = 8_000;
@@ -222,8 +222,8 @@ impl Runner {
             return None;
         }
         // Before the command can act: this process may be killed right after.
-        let (now_ms, left_ms) = (now_ms(), term.remaining_ms());
-        self.guard.set(None, self.times.killed_at_ms(now_ms, left_ms));
+        let (now, left_ms) = (Moment::now(), term.remaining_ms());
+        self.guard.set(None, self.times.killed_at(now, left_ms));
         let mut life = match self.spawn(term, slot) {
             Ok(life) => life,
             Err(error) => {

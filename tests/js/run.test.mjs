@@ -219,7 +219,7 @@ test('a wall clock that jumps ends the authority, and the command gets SIGKILL a
   assert.equal(read(), 'ready\n');
 });
 
-test('a command whose term is given up gets SIGKILL when the wall clock passes the end of the lease, whatever is left of its grace', npmOnly, async () => {
+test('a command whose term is given up gets SIGKILL when the wall clock passes the end of the lease, whatever is left of its grace', async () => {
   const { variables, read, elector } = await newGroup({ leaseMs: 9_000 });
   const [preloaded, jumped] = ['jumping-clock.so', 'jumped-in-grace'].map((name) => path.join(folder, name));
   execFileSync('cc', ['-shared', '-fPIC', '-o', preloaded, inRoot('tests/js/jumping-clock.c')]);
