@@ -106,10 +106,14 @@ const play = async (schedule, { options, slots, byStorage, reads, seed }) => {
     if (calls === undefined) break;
     const { answers, questions, triggers: fired, stepped } = JSON.parse(calls);
     if (stepped) for (const face of faces.values()) face.standsNow(true);
-    for (const one of fired) void new Trigger(schedule, triggers++, alone(options[0])).run(one);
-    for (const question of questions) void runtime.peerAt(question.addr).answers(question);
-    for (const answer of answers) {
-      runtime.answer(answer);
+    const tasks = [
+      ...fired.map((one) => () => new Trigger(schedule, triggers++, alone(options[0])).run(one)),
+      ...questions.map((question) => () => runtime.peerAt(question.addr).answers(question)),
+      ...answers.map((answer) => () => runtime.answer(answer)),
+    ];
+    // Each has a turn of its own, as in Node: which timer is due at that instant, even one of the looks, changes no order.
+    for (const task of tasks) {
+      void task();
       await turn(schedule);
     }
     while (runtime.fireOne()) await turn(schedule);
