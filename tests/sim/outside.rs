@@ -393,6 +393,10 @@ impl World {
     pub fn outside_rests(&mut self) {
         for index in 0..self.living.len() {
             let session = self.living[index];
+            // To ask a simulated member would have it notice that its term is over.
+            if self.sessions[session].outside.is_none() {
+                continue;
+            }
             let now = self.look(session).now;
             let freed_ms = self.machines[self.sessions[session].machine].paused_until_ms;
             let announced = self.oracle.views[session].announced;

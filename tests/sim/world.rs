@@ -354,6 +354,16 @@ impl World {
 
     /// I1 and the fences of everybody, at this true instant, stopped ones included.
     pub fn look_around(&mut self) {
+        self.look_at_all(true);
+    }
+
+    /// The same where nothing has happened, and no simulated member takes notice: one that sees its term over holds on to that,
+    /// and how often its clocks are looked at would decide what it does.
+    pub fn glance(&mut self) {
+        self.look_at_all(false);
+    }
+
+    fn look_at_all(&mut self, noticed: bool) {
         let mut leader: Option<(usize, u64)> = None;
         for index in 0..self.living.len() {
             let session = self.living[index];
@@ -362,8 +372,15 @@ impl World {
                 continue;
             }
             let look = self.look(session);
-            let authority = self.sessions[session].authority(look.now);
-            self.oracle.looked(look, authority, false);
+            let member = &self.sessions[session];
+            let noticed = noticed || member.outside.is_some();
+            let authority = match noticed {
+                true => member.authority(look.now),
+                false => member.election.clone().authority(look.now),
+            };
+            if noticed || authority.is_some() {
+                self.oracle.looked(look, authority, false);
+            }
             if let Some(authority) = authority {
                 let another = (session, authority.term);
                 if let Some(first) = leader.replace(another) {

@@ -125,7 +125,7 @@ impl Faces {
             let end_ms = running.end_ms();
             if !running.step(at_ms) {
                 running.schedule.world.pass_to(at_ms.min(end_ms));
-                running.schedule.world.look_around();
+                running.schedule.world.glance();
             }
         }
     }
