@@ -4,6 +4,7 @@ use super::{Election, Holder, Outstanding, Problem, Purpose, Seen};
 use crate::clock::Now;
 use crate::config::Config;
 use crate::lease::{Lease, PastSlot, Reading};
+use crate::planted::planted;
 use crate::store::{Fault, Version};
 
 impl Election {
@@ -128,8 +129,8 @@ impl Election {
 
     /// Whether a write for this purpose takes what the session leaves to others now.
     pub(super) fn in_vain(&self, now: Now, purpose: Purpose) -> bool {
-        let rests =
-            self.wind_down.is_some() || now.mono_ms < self.compete_after_ms || !self.competes;
+        let stays_out = !self.competes && !planted!(CompetesUntold);
+        let rests = self.wind_down.is_some() || now.mono_ms < self.compete_after_ms || stays_out;
         rests && matches!(purpose, Purpose::Create | Purpose::Reserve | Purpose::Claim)
     }
 

@@ -177,7 +177,7 @@ impl Election {
                 if many && self.term.is_none() && self.wind_down.is_none() {
                     return self.yield_claim(now);
                 }
-                if in_vain {
+                if in_vain && !planted!(RoundAfterGivenUp) {
                     // What was under way may have landed; nothing more of it is to leave.
                     self.round = None;
                 }
