@@ -519,19 +519,20 @@ impl Election {
                 // have been put again under a leader: known by this read-back only (S7).
                 self.grace = Some(self.grace_from(now, observation.version.clone(), lease));
             }
-            if own
-                && !self.clocks.covered()
-                && observation.is_new(now)
-                && let Some((since, _)) = &mut self.owed
-            {
-                // No condition kept the leader from renewing until this landed, however long after it left.
-                *since = self.clocks.begin(now);
-            }
+            self.own_is_shown(now, own && observation.is_new(now));
             let leads = !lease.released() && !lease.in_grace();
             self.name_leader(leads.then(|| lease.leader_id.clone()));
         }
         self.seen = Seen::Record { observation: Box::new(observation), reading };
         self.note_read_for_peers(put_off_ms, dated);
+    }
+
+    /// A record is shown; whether it is this session's own and is shown for the first time.
+    fn own_is_shown(&mut self, now: Now, first: bool) {
+        if let Some((since, _)) = self.owed.as_mut().filter(|_| first && !self.clocks.covered()) {
+            // No condition kept the leader from renewing until this landed, however long after it left.
+            *since = self.clocks.begin(now);
+        }
     }
 
     /// Whether a record shows that its writer goes by another clock than the store's, as we may.
