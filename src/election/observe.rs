@@ -452,6 +452,7 @@ impl Election {
         facts: &Facts,
         drift: Drift,
     ) {
+        let read_before = self.has_read(&version);
         let before = std::mem::replace(&mut self.seen, Seen::Nothing);
         self.note_versions(&before, &version, &reading);
         let (mut observation, oldest_ms) = match before {
@@ -519,12 +520,18 @@ impl Election {
                 // have been put again under a leader: known by this read-back only (S7).
                 self.grace = Some(self.grace_from(now, observation.version.clone(), lease));
             }
-            self.own_is_shown(now, own && observation.is_new(now));
+            self.own_is_shown(now, own && (observation.is_new(now) || !read_before));
             let leads = !lease.released() && !lease.in_grace();
             self.name_leader(leads.then(|| lease.leader_id.clone()));
         }
         self.seen = Seen::Record { observation: Box::new(observation), reading };
         self.note_read_for_peers(put_off_ms, dated);
+    }
+
+    /// Whether what this version says is known: it may have been damaged on the way when it was shown before.
+    fn has_read(&self, version: &Version) -> bool {
+        matches!(&self.seen, Seen::Record { observation, reading: Reading::Lease(_) }
+            if observation.version == *version)
     }
 
     /// A record is shown; whether it is this session's own and is shown for the first time.

@@ -137,6 +137,15 @@ fn s7_a_foreign_lease_of_two_hours_is_waited_out_in_full_and_leaves_no_grace_of_
 /// refused as that claim is.
 #[test]
 fn a_claim_by_a_wrong_date_that_lands_late_is_waited_for_from_when_it_is_shown() {
+    waits_for_its_late_claim(false);
+}
+
+#[test]
+fn a_late_claim_that_is_damaged_on_the_way_at_first_is_waited_for_from_when_it_can_be_read() {
+    waits_for_its_late_claim(true);
+}
+
+fn waits_for_its_late_claim(mut damaged: bool) {
     let mut election = Election::new(config(), "me".to_owned(), 7);
     election.condition_covers_version(false);
     let mut alone = Alone { ahead_ms: 30_000, takes_ms: 0, ..Alone::of(election) };
@@ -150,9 +159,16 @@ fn a_claim_by_a_wrong_date_that_lands_late_is_waited_for_from_when_it_is_shown()
                 alone.shows(&format!("lock_0000000001.json 1795000000 \"{renewals}\""), &record);
             }
             Step::Read { .. } => {
-                landed_ms.get_or_insert(alone.ms);
                 alone.modified_ms = Some(AT_MS + 21_000);
-                alone.shows("lock_0000000002.json 1795000000 \"own\"", &claims[0]);
+                let version = "lock_0000000002.json 1795000000 \"own\"";
+                if std::mem::take(&mut damaged) {
+                    // What happens to the leader's next renewal until then is known to nobody here.
+                    alone.found(version, "damaged");
+                    alone.ms += 8_000;
+                    continue;
+                }
+                landed_ms.get_or_insert(alone.ms);
+                alone.shows(version, &claims[0]);
             }
             Step::Claim { lease, .. } if landed_ms.is_none() => {
                 claims.push(*lease);
