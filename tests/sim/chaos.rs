@@ -108,7 +108,8 @@ impl Schedule {
         self.world.history.note(self.world.now_ms, || "*** somebody meddles".to_owned());
         let (garbage, again) = (self.world.chance.one_in(4), self.world.chance.one_in(2));
         self.tamper(if garbage { Blow::Garbage } else { Blow::Delete });
-        if again && !garbage {
+        // Where old states are shown, the time of a change may be that of its first life (docs/proof.md).
+        if again && !garbage && !self.world.store.keeps_past {
             let held_up_ms = self.world.chance.span(200);
             self.world.creation_comes_again(held_up_ms);
         }

@@ -366,8 +366,12 @@ impl Oracle {
         let Deed { session: author, landed_ms, .. } = self.deeds[deed];
         let soon = self.revived_ms.saturating_sub(landed_ms.unwrap_or(0)) < UNTOLD_MS;
         let own = author == session && (soon || !self.contract.always_dated);
-        let late = own && first_looks.get(&deed).is_none_or(|ms| *ms >= self.revived_ms);
-        if *shown_sent_ms <= self.revived_ms || late {
+        let first_look = first_looks.get(&deed);
+        let late = own && first_look.is_none_or(|ms| *ms >= self.revived_ms);
+        // Who saw it before it was deleted counts its wait from then, where nothing says that it was put again.
+        let untold =
+            !self.contract.changes_told && first_look.is_some_and(|ms| *ms < self.revived_ms);
+        if *shown_sent_ms <= self.revived_ms || late || untold {
             self.beyond = true;
         }
     }
