@@ -14,7 +14,8 @@ const HELP = `npm run test:long                  runs every part, for hours; int
 npm run test:long -- --only NAME   runs one part; repeat it for more
 npm run test:long -- --fresh       begins anew
 npm run test:long -- --list        lists the parts
-What each part said is in build/long/NAME.log, the summary in build/long/summary.md.`;
+What each part said is in build/long/NAME.log, the summary in build/long/summary.md. What passed is in tests/long.json: once that
+is committed, no other machine runs it again on the same code.`;
 
 const OPTIONS = {
   help: { type: 'boolean', short: 'h' }, list: { type: 'boolean' }, fresh: { type: 'boolean' }, only: { type: 'string', multiple: true },
@@ -23,7 +24,9 @@ const OPTIONS = {
 };
 
 const LOGS = inRoot('build/long');
-const node = (file, ...args) => [[process.execPath, file, ...args]];
+/** Runs this program; the parts name it by this word, since it lies elsewhere on each machine. */
+const NODE = 'node';
+const node = (file, ...args) => [[NODE, file, ...args]];
 const inFull = { EDGELECT_LONG: '1' };
 /** What README and CONTRIBUTING tell people to run, each in a clone that nothing else was run in. */
 const ALONE = [
@@ -31,29 +34,38 @@ const ALONE = [
   'npm test -- --only native', 'npm test -- --only stores', 'EDGELECT_BUG=NoMargin cargo test --test all planted::', 'npm start -- --once',
 ];
 
-/** What the parts read that are Rust alone; the others count as run anew after each change. */
-const RUST = ['Cargo.lock', 'Cargo.toml', 'rust-toolchain.toml', 'examples/prove', 'js/tools/prove.mjs', 'src', 'tests/Cargo.toml', 'tests/sim/failed.txt', ':(glob)tests/**/*.rs'];
-const EVERY_FILE = ['.'];
+/** The record of what passed, which is no part of the code. */
+const RECORD = 'tests/long.json';
+/** What the parts read that are Rust alone; a list of seeds is no code. */
+const SIMULATOR = [
+  'Cargo.lock', 'Cargo.toml', 'rust-toolchain.toml', 'examples/prove', 'js/tools/prove.mjs', 'js/tools/cleanup.mjs', 'js/tools/paths.mjs',
+  'js/tools/run.mjs', 'js/tools/setup.mjs', 'src', 'tests/Cargo.toml', 'tests/worlds.rs', 'tests/virtual_time', ':(glob)tests/sim/*.rs',
+];
+const PLANTED = [...SIMULATOR, 'tests/planted', 'tests/shards/play.rs'];
+const EPOCHS = ['tests/epochs.rs', 'tests/epochs'];
+const EVERY_FILE = ['.', `:(exclude)${RECORD}`];
+/** Everything but what people read. */
+const CODE = [...EVERY_FILE, ':(exclude)docs', ':(exclude,glob)**/*.md'];
 /** In so many parts run the schedules of the npm package, so that less is lost when they are interrupted. */
 const FACES = [1, 2, 3, 4];
 const EACH = 100_000 / FACES.length;
 
 const PARTS = [
-  { name: 'schedules', reads: RUST, lane: 'computes', what: 'a million schedules, and 20,000 with the real store code', commands: node('js/tools/prove.mjs', '--schedules', '1000000', '--store-schedules', '20000') },
-  { name: 'shipped', lane: 'computes', what: 'the same traces from a build without the feature that plants bugs', same: /^trace of /,
+  { name: 'schedules', reads: SIMULATOR, lane: 'computes', what: 'a million schedules, and 20,000 with the real store code', commands: node('js/tools/prove.mjs', '--schedules', '1000000', '--store-schedules', '20000') },
+  { name: 'shipped', reads: CODE, lane: 'computes', what: 'the same traces from a build without the feature that plants bugs', same: /^trace of /,
     commands: [['cargo', 'run', '--locked', '--quiet', '--manifest-path', 'tests/shipped/Cargo.toml'], ['cargo', 'test', '--locked', '--test', 'simulation', 'fifty', '--', '--nocapture']] },
-  ...FACES.map((part) => ({ name: `faces-${part}`, lane: 'computes', what: `${EACH} of 100000 schedules of the npm package`,
+  ...FACES.map((part) => ({ name: `faces-${part}`, reads: CODE, lane: 'computes', what: `${EACH} of 100000 schedules of the npm package`,
     commands: node('tests/faces/run.mjs', '--first', String((part - 1) * EACH), '--schedules', String(EACH)) })),
-  { name: 'model', reads: RUST, lane: 'computes', what: 'every interleaving, with more ticks', commands: node('js/tools/prove.mjs', 'model', '--long') },
-  { name: 'mutants', reads: RUST, lane: 'computes', what: 'each planted bug from 15 base seeds, but for those of epochs', commands: node('js/tools/prove.mjs', 'mutants', '--depth', 'core', '--depth', 'store', '--depth', 'shards') },
-  { name: 'mutants-epochs', reads: RUST, lane: 'computes', what: 'each planted bug of epochs from 15 base seeds', commands: node('js/tools/prove.mjs', 'mutants', '--depth', 'epochs') },
-  { name: 'epochs', reads: RUST, lane: 'computes', what: '5,000 schedules against the layout of epochs', commands: [['cargo', 'test', '--locked', '--test', 'all', 'epochs::']], env: { EDGELECT_SCHEDULES: '5000' } },
-  { name: 'fuzz', lane: 'computes', what: 'every parser for a minute', commands: node('js/tools/fuzz.mjs'), needs: () => /nightly/.test(ask('rustup', ['toolchain', 'list']) ?? '') || 'no nightly toolchain' },
-  { name: 'wasm', lane: 'computes', what: 'conformance and all histories, in wasm', commands: node('js/tools/test.mjs', '--only', 'wasm'), env: inFull },
+  { name: 'model', reads: [...SIMULATOR, 'tests/model.rs', 'tests/model'], lane: 'computes', what: 'every interleaving, with more ticks', commands: node('js/tools/prove.mjs', 'model', '--long') },
+  { name: 'mutants', reads: PLANTED, lane: 'computes', what: 'each planted bug from 15 base seeds, but for those of epochs', commands: node('js/tools/prove.mjs', 'mutants', '--depth', 'core', '--depth', 'store', '--depth', 'shards') },
+  { name: 'mutants-epochs', reads: [...PLANTED, ...EPOCHS], lane: 'computes', what: 'each planted bug of epochs from 15 base seeds', commands: node('js/tools/prove.mjs', 'mutants', '--depth', 'epochs') },
+  { name: 'epochs', reads: [...SIMULATOR, ...EPOCHS], lane: 'computes', what: '5,000 schedules against the layout of epochs', commands: [['cargo', 'test', '--locked', '--test', 'all', 'epochs::']], env: { EDGELECT_SCHEDULES: '5000' } },
+  { name: 'fuzz', reads: CODE, lane: 'computes', what: 'every parser for a minute', commands: node('js/tools/fuzz.mjs'), needs: () => /nightly/.test(ask('rustup', ['toolchain', 'list']) ?? '') || 'no nightly toolchain' },
+  { name: 'wasm', reads: CODE, lane: 'computes', what: 'conformance and all histories, in wasm', commands: node('js/tools/test.mjs', '--only', 'wasm'), env: inFull },
   ...ALONE.map((command, index) => ({ name: `alone-${index + 1}`, lane: 'computes', what: `\`${command}\` in a clone of its own`, commands: [['sh', '-c', command]], clone: true })),
-  { name: 'live', lane: 'waits', what: 'ten minutes of faults around real members', commands: node('tests/live/main.mjs', '--seconds', '600', '--seed', '5') },
-  { name: 'slots', lane: 'waits', what: '1,000 slots under each policy', commands: node('tests/live/main.mjs', '--slots', '1000', '--seed', '5') },
-  { name: 'stores', lane: 'waits', what: 'conformance and all histories, on real stores', commands: node('js/tools/test.mjs', '--only', 'stores'), env: inFull },
+  { name: 'live', reads: CODE, lane: 'waits', what: 'ten minutes of faults around real members', commands: node('tests/live/main.mjs', '--seconds', '600', '--seed', '5') },
+  { name: 'slots', reads: CODE, lane: 'waits', what: '1,000 slots under each policy', commands: node('tests/live/main.mjs', '--slots', '1000', '--seed', '5') },
+  { name: 'stores', reads: CODE, lane: 'waits', what: 'conformance and all histories, on real stores', commands: node('js/tools/test.mjs', '--only', 'stores'), env: inFull },
   // They measure, so nothing else may run.
   { name: 'figures', lane: 'waits', after: 'all', what: "the README's figures", commands: node('js/figures/index.mjs') },
 ];
@@ -77,7 +89,7 @@ async function main(args) {
     results.set(name, { passed: true, tookMs: 0 });
   }
   const ended = (name, { passed, tookMs }) => {
-    done.note(name, { outcome: passed ? 'passed' : 'FAILED', tookMs });
+    done.note(name, { outcome: passed ? done.sameCode(name) : 'FAILED', tookMs });
     if (!passed) console.log(`${name} failed; its output is in ${path.relative(ROOT, logOf(name))}`);
   };
   const command = (name) => [process.execPath, 'js/tools/long.mjs', '--part', name];
@@ -92,12 +104,13 @@ const logOf = (name) => path.join(LOGS, `${name}.log`);
 
 /** What became of the parts, each on the code that it reads. */
 class Done {
-  #file = path.join(LOGS, 'done.json');
-  #of = Object.fromEntries(PARTS.map(({ name, reads = EVERY_FILE }) => [name, hashOf(reads)]));
+  #file = inRoot(RECORD);
+  #of = Object.fromEntries(PARTS.map((part) => [part.name, hashOf(part)]));
   #parts = {};
+  commit = asked('rev-parse', '--short', 'HEAD').trim();
 
   constructor(fresh) {
-    fs.mkdirSync(path.dirname(this.#file), { recursive: true });
+    fs.mkdirSync(LOGS, { recursive: true });
     if (fresh || !fs.existsSync(this.#file)) return;
     const before = Object.entries(JSON.parse(fs.readFileSync(this.#file, 'utf8')));
     this.#parts = Object.fromEntries(before.filter(([name, { of }]) => of === this.#of[name]));
@@ -115,18 +128,36 @@ class Done {
     return this.#parts[name];
   }
 
+  /** What to say of a part that has passed just now. */
+  sameCode(name) {
+    const now = hashOf(PARTS.find((part) => part.name === name));
+    return now === this.#of[name] ? 'passed' : 'not counted: the code changed meanwhile';
+  }
+
   note(name, what) {
-    this.#parts[name] = { ...what, of: this.#of[name] };
-    const partial = `${this.#file}.partial`;
-    fs.writeFileSync(partial, JSON.stringify(this.#parts));
+    this.#parts[name] = { ...what, commit: this.commit, of: this.#of[name] };
+    const partial = path.join(LOGS, 'long.json.partial');
+    fs.writeFileSync(partial, `${JSON.stringify(this.#parts, undefined, 1)}\n`);
     fs.renameSync(partial, this.#file);
   }
 }
 
-const hashOf = (files) => {
-  const [committed, changed] = [['ls-files', '--stage'], ['diff']].map((of) => ask('git', [...of, '--', ...files]) ?? '');
-  return createHash('sha256').update(committed).update(changed).digest('hex');
-};
+/** Names the code that a part reads: its own lines above, and what git has of the files. */
+function hashOf({ commands, env, clone = false, reads = EVERY_FILE }) {
+  const hash = createHash('sha256').update(JSON.stringify({ commands, env, clone, reads }));
+  const untracked = asked('ls-files', '--others', '--exclude-standard', '-z', '--', ...reads).split('\0').filter(Boolean);
+  hash.update(asked('ls-files', '--stage', '--', ...reads)).update(asked('diff', '--', ...reads));
+  for (const file of untracked) hash.update(file).update(fs.readFileSync(inRoot(file)));
+  // A clone has what is committed and nothing else.
+  if (clone) hash.update(asked('ls-tree', '-r', 'HEAD', '--', '.').split('\n').filter((line) => !line.endsWith(`\t${RECORD}`)).join('\n'));
+  return hash.digest('hex');
+}
+
+function asked(...args) {
+  const answer = ask('git', args);
+  if (answer === undefined) throw new PlainError(`git ${args[0]} fails in ${ROOT}`);
+  return answer;
+}
 
 async function runPart({ commands, env = {}, clone = false, same }) {
   const folder = clone ? newClone() : ROOT;
@@ -134,7 +165,7 @@ async function runPart({ commands, env = {}, clone = false, same }) {
   const answers = new Set();
   try {
     for (const [program, ...args] of commands) {
-      await told(program, args, { cwd: folder, env: own }, (line) => {
+      await told(program === NODE ? process.execPath : program, args, { cwd: folder, env: own }, (line) => {
         console.log(line);
         if (same?.test(line)) answers.add(line);
       });
@@ -163,10 +194,12 @@ function newClone() {
 }
 
 function summaryOf(parts, done) {
-  const table = parts.map(({ name, what }) => `| ${name} | ${what} | ${done.get(name).outcome} | ${seconds(done.get(name).tookMs)} |`);
+  const table = parts.map(({ name, what }) => {
+    const { outcome, commit, tookMs } = done.get(name);
+    return `| ${name} | ${what} | ${outcome} | ${commit} | ${seconds(tookMs)} |`;
+  });
   const details = parts.map(({ name }) => ({ name, rows: rowsOf(name) })).filter(({ rows }) => rows.length > 0);
-  const commit = (ask('git', ['rev-parse', '--short', 'HEAD']) ?? '').trim();
-  const head = [`# The long run of ${commit}, ${os.cpus().length} cores`, '', '| part | what | outcome | took |', '| --- | --- | --- | ---: |'];
+  const head = [`# The long run of ${done.commit}, ${os.cpus().length} cores`, '', '| part | what | outcome | on | took |', '| --- | --- | --- | --- | ---: |'];
   return [...head, ...table, ...details.map(({ name, rows }) => `\n## ${name}\n\n${rows.join('\n')}`), ''].join('\n');
 }
 

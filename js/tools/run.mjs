@@ -62,7 +62,7 @@ export function tell(error) {
 
 /** The output of a short command, or undefined where it is missing or fails. */
 export function ask(command, args) {
-  const result = spawnSync(command, args, { cwd: ROOT, encoding: 'utf8', timeout: 60_000 });
+  const result = spawnSync(command, args, { cwd: ROOT, encoding: 'utf8', timeout: 60_000, maxBuffer: 2 ** 28 });
   return result.status === 0 ? result.stdout : undefined;
 }
 
