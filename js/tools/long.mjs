@@ -43,6 +43,8 @@ const SIMULATOR = [
 ];
 const PLANTED = [...SIMULATOR, 'tests/planted', 'tests/shards/play.rs'];
 const EPOCHS = ['tests/epochs.rs', 'tests/epochs'];
+/** What the npm package in the simulated world is made of. */
+const PACKAGE = [...SIMULATOR, 'js', 'package.json', 'package-lock.json', ':(glob)tests/faces/**', ':(exclude)tests/faces/failed.txt'];
 const EVERY_FILE = ['.', `:(exclude)${RECORD}`];
 /** Everything but what people read. */
 const CODE = [...EVERY_FILE, ':(exclude)docs', ':(exclude,glob)**/*.md'];
@@ -54,7 +56,7 @@ const PARTS = [
   { name: 'schedules', reads: SIMULATOR, lane: 'computes', what: 'a million schedules, and 20,000 with the real store code', commands: node('js/tools/prove.mjs', '--schedules', '1000000', '--store-schedules', '20000') },
   { name: 'shipped', reads: CODE, lane: 'computes', what: 'the same traces from a build without the feature that plants bugs', same: /^trace of /,
     commands: [['cargo', 'run', '--locked', '--quiet', '--manifest-path', 'tests/shipped/Cargo.toml'], ['cargo', 'test', '--locked', '--test', 'simulation', 'fifty', '--', '--nocapture']] },
-  ...FACES.map((part) => ({ name: `faces-${part}`, reads: CODE, lane: 'computes', what: `${EACH} of 100000 schedules of the npm package`,
+  ...FACES.map((part) => ({ name: `faces-${part}`, reads: PACKAGE, lane: 'computes', what: `${EACH} of 100000 schedules of the npm package`,
     commands: node('tests/faces/run.mjs', '--first', String((part - 1) * EACH), '--schedules', String(EACH)) })),
   { name: 'model', reads: [...SIMULATOR, 'tests/model.rs', 'tests/model'], lane: 'computes', what: 'every interleaving, with more ticks', commands: node('js/tools/prove.mjs', 'model', '--long') },
   { name: 'mutants', reads: PLANTED, lane: 'computes', what: 'each planted bug from 15 base seeds, but for those of epochs', commands: node('js/tools/prove.mjs', 'mutants', '--depth', 'core', '--depth', 'store', '--depth', 'shards') },
