@@ -105,8 +105,14 @@ impl Election {
         pause_ms + self.random_below(pause_ms / 2 + 1)
     }
 
-    /// When a follower looks next.
+    /// When a follower looks next, now that the store has answered.
     pub(super) fn plan_follow(&mut self, now: Now) {
+        self.note_wait(now);
+        self.plan_next(now);
+    }
+
+    /// When a follower looks next.
+    pub(super) fn plan_next(&mut self, now: Now) {
         let frequent_ms = self.config.frequent_interval_ms;
         let rank_ms = self.rank_ms();
         let jitter_ms = self.random_below(frequent_ms / 10 + 1);
@@ -162,7 +168,6 @@ impl Election {
             }
             _ => (soon_ms, Action::Look),
         };
-        self.note_wait(now);
         self.misses = self.misses.saturating_add(1);
         (self.refusals, self.throttled) = (0, 0);
         // A single clock learns of a second only by the store's `Date`: no reading over and over meanwhile.

@@ -145,7 +145,7 @@ impl Election {
             relays.rotate_left(first);
         }
         self.peers.relays = relays;
-        self.plan_follow(now);
+        self.plan_next(now);
         if self.peer_to_ask(now).is_some() {
             let at_ms = now.mono_ms + self.rank_ms();
             self.plan = Plan { at_ms, action: Action::Ask };
@@ -248,12 +248,22 @@ impl Election {
 
     /// The leader's record with the newest sequence that it has told, while this member believes it: what it may tell others.
     pub fn relayed(&self, now: Now) -> Option<Lease> {
+        let (lease, Moved { sequence, .. }) = self.vouched(now)?;
+        let sequence = sequence.max(lease.sequence);
+        lease.term.is_some().then(|| Lease { sequence, ..lease.clone() })
+    }
+
+    /// Whether a peer has told lately that the leader whom the newest record names goes on.
+    pub(super) fn believes_peers(&self, now: Now) -> bool {
+        self.vouched(now).is_some()
+    }
+
+    fn vouched(&self, now: Now) -> Option<(&Lease, Moved)> {
         let Seen::Record { reading: Reading::Lease(lease), .. } = &self.seen else { return None };
         let believed = now.mono_ms < self.peers.believed_until_ms || planted!(RelayForEver);
-        let Moved { term, sequence, .. } = self.peers.moved.filter(|_| believed)?;
-        let same = lease.term == term && term.is_some() && !lease.released() && !lease.parked;
-        let sequence = sequence.max(lease.sequence);
-        same.then(|| Lease { sequence, ..(**lease).clone() })
+        let moved = self.peers.moved.filter(|_| believed)?;
+        let same = lease.term == moved.term && !lease.released() && !lease.parked;
+        same.then_some((&**lease, moved))
     }
 }
 
@@ -333,6 +343,24 @@ mod tests {
             let step = follower.step();
             assert!(matches!(step, Step::Read { .. }), "{back_ms}: {step:?}");
         }
+    }
+
+    #[test]
+    fn a_leader_without_room_is_no_sign_of_a_store_that_shows_nothing_new() {
+        let options = serde_json::json!({ "peerSecret": "0123456789abcdef" });
+        let mut follower = Follower::new(&options);
+        let (began_ms, mut sequence) = (follower.1, 1);
+        while follower.1 < began_ms + 80_000 {
+            sequence += 1;
+            match follower.step() {
+                Step::AskPeer { .. } => follower.hears(alive(sequence)),
+                _ => follower.hears(found(1)),
+            }
+        }
+        assert!(matches!(follower.step(), Step::AskPeer { .. }));
+        let relays = vec!["10.0.0.2:80".to_owned()];
+        follower.hears(Input::Peer(PeerAnswer::Busy { retry_after_ms: 9_000, relays }));
+        assert_eq!(follower.0.problem(), None);
     }
 
     #[test]

@@ -91,6 +91,10 @@ impl Election {
         match reading {
             // Whoever held it, nobody is to take it.
             Reading::Lease(_) if self.sees_pause(now) => Holder::Unnamed,
+            // Its peers are asked instead of the store, so that the age of what was read says nothing.
+            Reading::Lease(lease) if self.believes_peers(now) && !planted!(HeldUnheard) => {
+                Holder::Other(&lease.leader_id)
+            }
             Reading::Lease(lease) if self.may_succeed(now, lease, age_ms) => {
                 if sits_out {
                     Holder::Barred

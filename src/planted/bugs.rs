@@ -359,6 +359,8 @@ bugs! {
     ShardsEvenByOne: "shards", Shards;
     /// A member claims every free shard that it sees.
     ShardsClaimAll: "shards", Shards;
+    /// A lease whose leader is asked instead of the store counts as free once it has not been read for its time.
+    HeldUnheard: "shards", Shards;
     /// What a member was told to leave alone it claims all the same.
     CompetesUntold: "shards", Shards;
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::future::pending;
 use std::rc::Rc;
 
+use edgelect::request::{self, Request, Response};
 use edgelect::store::Store;
 use edgelect::store::memory::Memory;
 use edgelect::{Config, Electors, Host, Limits, Settings, Shards, driver};
@@ -26,23 +27,48 @@ const LOOK_MS: u64 = 500;
 
 struct One {
     shards: Rc<Shards<Virtual>>,
+    electors: Rc<Electors<Virtual>>,
     end: AbortHandle,
     cut: Rc<Cell<bool>>,
     /// Neither crashed nor stopped.
-    alive: bool,
+    alive: Rc<Cell<bool>>,
 }
+
+/// Who answers the questions of peers at `member-N.example`.
+type Street = Rc<RefCell<Vec<One>>>;
 
 pub struct World {
     machine: Machine,
     place: Virtual,
     objects: Rc<BTreeMap<String, Memory>>,
     shards: usize,
-    members: Vec<One>,
+    members: Street,
     terms: Rc<Cell<usize>>,
+    /// Whether followers ask their leaders before they ask the store.
+    peers: bool,
+}
+
+/// What a member on this street answers; nothing while it is gone or cut off.
+async fn answer(street: Street, request: Request) -> Result<Response, String> {
+    let name = request.uri().host().and_then(|host| host.strip_suffix(".example"));
+    let number = name.and_then(|name| name.strip_prefix("member-")?.parse::<usize>().ok());
+    let electors = {
+        let street = street.borrow();
+        let one = number.and_then(|number| street.get(number)).ok_or("nobody is there")?;
+        (one.alive.get() && !one.cut.get()).then(|| Rc::clone(&one.electors))
+    };
+    let Some(electors) = electors else { return pending().await };
+    let answer = electors.answer_peer(request.uri().query().unwrap_or("")).await;
+    request::answer(answer.status, [], answer.body.as_bytes().into())
+        .map_err(|error| error.to_string())
 }
 
 impl World {
     pub fn new(shards: usize, seed: u64) -> Self {
+        Self::with_peers(shards, seed, false)
+    }
+
+    pub fn with_peers(shards: usize, seed: u64, peers: bool) -> Self {
         let machine = Machine::default();
         let place = machine.host.drawing(&Rc::new(RefCell::new(Chance::new(seed))));
         let settings = Settings::default();
@@ -54,20 +80,32 @@ impl World {
             (config.lockfile_path.clone(), memory)
         };
         let objects = Rc::new(configs.iter().map(object).collect());
-        Self { machine, place, objects, shards, members: Vec::new(), terms: Rc::default() }
+        let (members, terms) = (Street::default(), Rc::default());
+        Self { machine, place, objects, shards, members, terms, peers }
     }
 
     /// One member more.
     pub fn join(&mut self) {
-        let electors =
-            Electors::new(self.place.clone(), Limits::default()).expect("the limits are fine");
+        let (cut, street) = (Rc::<Cell<bool>>::default(), Rc::clone(&self.members));
+        let (way, time) = (Rc::clone(&cut), self.place.clone());
+        let place = self.place.asking(move |request| {
+            let (cut, street, time) = (way.get(), Rc::clone(&street), time.clone());
+            async move {
+                time.sleep(ANSWER_MS).await;
+                if cut { pending().await } else { answer(street, request).await }
+            }
+        });
+        let electors = Electors::new(place.clone(), Limits::default());
+        let electors = Rc::new(electors.expect("the limits are fine"));
+        let number = self.members.borrow().len();
         let settings = Settings {
-            server_id: Some(format!("member-{}", self.members.len())),
+            server_id: Some(format!("member-{number}")),
+            server_addr: self.peers.then(|| format!("member-{number}.example:8443")),
+            peer_mode: Some(self.peers),
             ..Settings::default()
         };
-        let made = Shards::new(&electors, self.place.clone(), &settings, "jobs", self.shards);
+        let made = Shards::new(&electors, place, &settings, "jobs", self.shards);
         let shards = Rc::new(made.expect("settings"));
-        let cut = Rc::<Cell<bool>>::default();
         let (objects, time) = (Rc::clone(&self.objects), self.place.clone());
         let (way, terms, running) = (Rc::clone(&cut), Rc::clone(&self.terms), Rc::clone(&shards));
         let end = self.machine.run(async move {
@@ -91,19 +129,22 @@ impl World {
             };
             running.lead(open, work).await.expect("the store can be used");
         });
-        self.members.push(One { shards, end, cut, alive: true });
+        let alive = Rc::new(Cell::new(true));
+        self.members.borrow_mut().push(One { shards, electors, end, cut, alive });
     }
 
     /// This member's process dies.
     pub fn crash(&mut self, member: usize) {
-        self.members[member].alive = false;
-        self.members[member].end.abort();
+        let members = self.members.borrow();
+        members[member].alive.set(false);
+        members[member].end.abort();
     }
 
     /// This member gives everything back.
     pub fn stop(&mut self, member: usize) {
-        self.members[member].alive = false;
-        self.members[member].shards.stop();
+        let members = self.members.borrow();
+        members[member].alive.set(false);
+        members[member].shards.stop();
     }
 
     pub fn pass(&mut self, ms: u64) {
@@ -112,7 +153,8 @@ impl World {
 
     /// How many shards each living member leads.
     pub fn shares(&self) -> Vec<usize> {
-        let alive = self.members.iter().filter(|one| one.alive);
+        let members = self.members.borrow();
+        let alive = members.iter().filter(|one| one.alive.get());
         alive.map(|one| one.shards.led().len()).collect()
     }
 
@@ -124,7 +166,7 @@ impl World {
     /// Whether each shard has one leader at the most, those counted that died without a word.
     pub fn one_each(&self) -> Result<(), String> {
         let mut leaders = vec![0; self.shards];
-        for shard in self.members.iter().flat_map(|one| one.shards.led()) {
+        for shard in self.members.borrow().iter().flat_map(|one| one.shards.led()) {
             leaders[shard] += 1;
         }
         match leaders.iter().position(|count| *count > 1) {
@@ -159,7 +201,13 @@ impl World {
     }
 
     fn alive(&self) -> Vec<usize> {
-        (0..self.members.len()).filter(|at| self.members[*at].alive).collect()
+        let members = self.members.borrow();
+        (0..members.len()).filter(|at| members[*at].alive.get()).collect()
+    }
+
+    /// Nobody is cut off any more.
+    fn heal(&self) {
+        self.members.borrow().iter().for_each(|one| one.cut.set(false));
     }
 
     /// Something happens to one of the members.
@@ -170,8 +218,8 @@ impl World {
             0 | 1 if alive.len() < 5 => self.join(),
             2 if alive.len() > 1 => self.crash(one),
             3 if alive.len() > 1 => self.stop(one),
-            4 => self.members[one].cut.set(true),
-            _ => self.members.iter().for_each(|one| one.cut.set(false)),
+            4 => self.members.borrow()[one].cut.set(true),
+            _ => self.heal(),
         }
     }
 }
@@ -179,14 +227,15 @@ impl World {
 /// One schedule: whatever happens for a while, then quiet, then one member more.
 fn schedule(seed: u64) -> Result<(), String> {
     let mut chance = Chance::new(seed);
-    let mut world = World::new(chance.between(5, 10) as usize, seed);
+    let shards = chance.between(5, 10) as usize;
+    let mut world = World::with_peers(shards, seed, seed % 3 == 2);
     (0..chance.between(1, 3)).for_each(|_| world.join());
     for _ in 0..chance.between(0, 6) {
         let ms = chance.span(40_000);
         world.watch(ms)?;
         world.happen(&mut chance);
     }
-    world.members.iter().for_each(|one| one.cut.set(false));
+    world.heal();
     // A member that was cut off backs off for as long as `infrequentInterval` before it hears the store again.
     world.watch(SETTLED_MS + 30_000)?;
     world.even()?;
