@@ -293,8 +293,8 @@ export interface ElectorOptions<S extends AnyStorage = FencedStorage> extends Ti
   /** No heartbeat came for `suspectAfter` from this member, by its `serverId`: a follower hears it of the leader, a leader of each
    * follower. The lease alone says who leads: a suspected leader leads until its lease has run out. */
   onSuspect?(serverId: string): void | Promise<void>;
-  /** Heartbeats come again from a member that was suspected, or it is watched no more: another one leads, or it has been gone for
-   * ten leases. Each `onSuspect` is followed by one. */
+  /** Heartbeats come again from a member that was suspected, or it is watched no more: another one leads, it has been gone for
+   * ten leases, heartbeats are switched off, or this elector ends. Each `onSuspect` is followed by one. */
   onRecover?(serverId: string): void | Promise<void>;
   /** Another leader than before; `null` when the lease was released or its object is gone. */
   onNewLeader?(leaderId: string | null): void | Promise<void>;

@@ -43,9 +43,9 @@ impl Watch {
         events
     }
 
-    /// When somebody was heard of last.
-    pub fn heard_ms(&self, server_id: &str) -> Option<u64> {
-        self.0.get(server_id).map(|seen| seen.heard_ms)
+    /// When somebody who is not suspected was heard of last.
+    pub fn trusted_since_ms(&self, server_id: &str) -> Option<u64> {
+        self.0.get(server_id).filter(|seen| !seen.suspected).map(|seen| seen.heard_ms)
     }
 
     /// The others are watched no more; those of them who are suspected count as recovered.

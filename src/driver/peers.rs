@@ -184,7 +184,16 @@ impl Heart {
         let is_on = || handle.with(|election| election.config().peers.heartbeat_ms.is_some());
         loop {
             // Polled again with each turn of the driver, which new settings begin.
-            poll_fn(|_| if is_on() { Poll::Ready(()) } else { Poll::Pending }).await;
+            let recovered = poll_fn(|_| match is_on() {
+                true => Poll::Ready(Vec::new()),
+                false => Some(self.end(handle))
+                    .filter(|told| !told.is_empty())
+                    .map_or(Poll::Pending, Poll::Ready),
+            });
+            let recovered = recovered.await;
+            if !recovered.is_empty() {
+                return recovered;
+            }
             let left_ms = self.next_ms.get().saturating_sub(host.now().mono_ms);
             if left_ms > 0 {
                 host.sleep(left_ms).await;
@@ -194,6 +203,12 @@ impl Heart {
                 return events;
             }
         }
+    }
+
+    /// Watches nobody any more: whoever is suspected counts as recovered.
+    pub(super) fn end(&self, handle: &Handle) -> Vec<Event> {
+        handle.inner.desk.borrow_mut().take_heartbeats();
+        self.watch.borrow_mut().keep(|_, _| false)
     }
 
     async fn beat<H: Host>(&self, handle: &Handle, host: &H) -> Vec<Event> {
@@ -219,7 +234,8 @@ impl Heart {
             events
         };
         if let (Some((addr, term, leader_id)), false) = (leader, leads) {
-            let heard_ms = self.watch.borrow().heard_ms(&leader_id);
+            // Before somebody is suspected no answer may come too late to tell of the silence in time.
+            let heard_ms = self.watch.borrow().trusted_since_ms(&leader_id);
             let silent_ms = heard_ms.map_or(0, |heard_ms| now.mono_ms.saturating_sub(heard_ms));
             let timeout_ms = after_ms.saturating_sub(silent_ms).max(MIN_BEAT_MS);
             let from = handle.with(|election| election.server_id().to_owned());

@@ -48,8 +48,8 @@ pub enum Event {
         /// The `serverId`.
         server_id: String,
     },
-    /// Heartbeats come again from whom was suspected, or it is watched no more: another one leads, or it has been gone for ten
-    /// leases.
+    /// Heartbeats come again from whom was suspected, or it is watched no more: another one leads, it has been gone for ten
+    /// leases, heartbeats are switched off, or this session has ended.
     Recovered {
         /// The `serverId`.
         server_id: String,

@@ -5,19 +5,20 @@ use std::rc::Rc;
 
 use edgelect::clock::Now;
 use edgelect::config::PeerSettings;
-use edgelect::election::{Election, Event};
+use edgelect::election::{Election, Event, Input};
 use edgelect::peer::{Desk, Question};
 use edgelect::proof::Secrets;
 use edgelect::request;
 use edgelect::{Handle, Host, Settings};
 use worlds::virtual_time::{Hanging, Machine, Virtual, config_of};
 
-/// A host from which one other member can be asked.
-fn street(time: &Virtual, other: Option<Handle>, cut: &Rc<Cell<bool>>) -> Virtual {
+/// A host from which one other member can be asked, on a way that takes so long.
+fn street(time: &Virtual, other: Option<Handle>, cut: &Rc<Cell<bool>>, way_ms: u64) -> Virtual {
     let (asked, cut) = (time.clone(), Rc::clone(cut));
     time.asking(move |request| {
         let (asked, cut, other) = (asked.clone(), cut.get(), other.clone());
         async move {
+            asked.sleep(way_ms).await;
             if cut {
                 return std::future::pending().await;
             }
@@ -38,22 +39,29 @@ struct Pair {
     follower: (Handle, Told),
 }
 
+fn settings(name: &str, heartbeat_ms: Option<u64>) -> Settings {
+    Settings {
+        server_id: Some(name.to_owned()),
+        server_addr: Some(format!("{name}.example:8443")),
+        peer_mode: Some(true),
+        peers: PeerSettings { heartbeat_ms, ..PeerSettings::default() },
+        ..Settings::default()
+    }
+}
+
 /// A leader and a follower that sends it a heartbeat every 500 ms.
 fn pair(heartbeat_ms: Option<u64>) -> Pair {
+    pair_apart(heartbeat_ms, 0)
+}
+
+fn pair_apart(heartbeat_ms: Option<u64>, way_ms: u64) -> Pair {
     let machine = Machine::default();
     let store = Hanging::with_group(&machine.host);
     let cut = Rc::<Cell<bool>>::default();
     let member = |name: &str, other: Option<Handle>| {
-        let settings = Settings {
-            server_id: Some(name.to_owned()),
-            server_addr: Some(format!("{name}.example:8443")),
-            peer_mode: Some(true),
-            peers: PeerSettings { heartbeat_ms, ..PeerSettings::default() },
-            ..Settings::default()
-        };
-        let handle =
-            Handle::new(Election::new(config_of(settings), format!("session of {name}"), 1));
-        let host = street(&machine.host, other, &cut);
+        let config = config_of(settings(name, heartbeat_ms));
+        let handle = Handle::new(Election::new(config, format!("session of {name}"), 1));
+        let host = street(&machine.host, other, &cut, way_ms);
         let told = Told::default();
         let (time, noted) = (machine.host.clone(), Rc::clone(&told));
         machine.elect(&handle, store.clone(), &host, move |event| {
@@ -94,6 +102,57 @@ fn silence_is_told_on_both_sides_after_1500_ms_and_so_is_its_end() {
     let after = pair.follower.0.requests();
     assert_eq!(after.write, peers.write, "nobody has claimed anything for it");
     assert!(pair.leader.0.authority(pair.machine.host.now()).is_some());
+}
+
+#[test]
+fn a_leader_on_a_slow_way_is_trusted_again_after_the_way_was_cut() {
+    let mut pair = pair_apart(Some(500), 150);
+    pair.machine.pass(20_000);
+    pair.cut.set(true);
+    pair.machine.pass(3_000);
+    pair.cut.set(false);
+    pair.machine.pass(4_000);
+    for ((_, told), who) in [(&pair.leader, "b"), (&pair.follower, "a")] {
+        let events = ["Suspected", "Recovered"].map(|of| format!("{of} {{ server_id: {who:?} }}"));
+        assert_eq!(texts(told), events);
+    }
+}
+
+#[test]
+fn whoever_is_suspected_counts_as_recovered_when_heartbeats_or_the_session_end() {
+    for stops in [false, true] {
+        let mut pair = pair(Some(500));
+        pair.machine.pass(20_000);
+        pair.cut.set(true);
+        pair.machine.pass(3_000);
+        for ((handle, _), name) in [(&pair.leader, "a"), (&pair.follower, "b")] {
+            handle.tell(match stops {
+                true => Input::Stop { park: false },
+                false => Input::Configure(Box::new(config_of(settings(name, None)))),
+            });
+        }
+        pair.cut.set(false);
+        pair.machine.pass(5_000);
+        let ends = |told: &Told, who: &str| {
+            texts(told).last() == Some(&format!("Recovered {{ server_id: {who:?} }}"))
+        };
+        assert!(ends(&pair.leader.1, "b") && ends(&pair.follower.1, "a"), "stopped: {stops}");
+        let before = (texts(&pair.leader.1).len(), texts(&pair.follower.1).len());
+        assert_eq!(before, (2, 2), "stopped: {stops}");
+    }
+}
+
+#[test]
+fn heartbeats_that_were_off_for_a_while_are_no_silence() {
+    let mut pair = pair(Some(500));
+    pair.machine.pass(20_000);
+    for heartbeat_ms in [None, Some(500)] {
+        for ((handle, _), name) in [(&pair.leader, "a"), (&pair.follower, "b")] {
+            handle.tell(Input::Configure(Box::new(config_of(settings(name, heartbeat_ms)))));
+        }
+        pair.machine.pass(5_000);
+    }
+    assert_eq!((texts(&pair.leader.1), texts(&pair.follower.1)), (vec![], vec![]));
 }
 
 #[test]
