@@ -424,6 +424,10 @@ impl Election {
 
     /// Counts under how many new versions in a row one write of a member's was shown.
     pub(super) fn note_versions(&mut self, before: &Seen, version: &Version, reading: &Reading) {
+        // A locker shows no record: it makes one up at each turn.
+        if self.unfenced {
+            return;
+        }
         self.versions_moved = match before {
             // Every body that a member writes has another sequence (S4).
             Seen::Record { observation, reading: Reading::Lease(before) }

@@ -125,6 +125,10 @@ impl Election {
                 if own || lease.released() {
                     return Some((Waiting::Store, left_ms(next_ms)));
                 }
+                if self.unfenced {
+                    // A locker says that somebody holds the lock, and neither who nor until when.
+                    return Some((Waiting::Lease, None));
+                }
                 let in_grace = lease.in_grace();
                 let waiting = if in_grace { self.grace_kind() } else { Waiting::Lease };
                 let wait_ms = self.lease_to_wait_ms(lease);

@@ -334,6 +334,20 @@ fn what_needs_versions_is_refused_and_what_does_not_runs_without_a_token() {
     assert_eq!(backend.holder(), None, "released");
 }
 
+#[test]
+fn whoever_waits_for_a_lock_reports_no_trouble() {
+    let (mut machine, backend, _leader) = led();
+    let waiting = member(&machine, &backend, "b", 0);
+    machine.pass(10 * LEASE_MS);
+    let (handle, told) = (&waiting.handle, waiting.told.borrow());
+    assert!(!told.iter().any(|event| matches!(event, Event::Troubled(..))), "{told:?}");
+    let told = handle.with(|election| status(election, machine.host.now(), handle.requests()));
+    let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+    assert!(told["error"].is_null(), "{told}");
+    assert_eq!(told["waiting"]["reason"], "lease", "{told}");
+    assert_eq!(backend.holder().map(|(owner_id, _)| owner_id).as_deref(), Some("a-1"));
+}
+
 /// Three members of one name, and whatever may become of their calls.
 struct Storm {
     machine: Machine,
