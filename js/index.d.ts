@@ -491,7 +491,7 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
  * `Elector`'s hear, of which group it is. */
 export interface ElectorsOptions<S extends AnyStorage = FencedStorage>
   extends Omit<ElectorOptions<S>, 'lockfilePath' | 'onAcquireLeadership' | 'onLoseLeadership' | 'onNewLeader' | 'onSuspect' | 'onRecover' | 'onError' | 'onStatus'> {
-  /** How many requests may be under way at once, 2 to 10000. Default 64. Of these a quarter is kept free of reads, so that no
+  /** How many requests to the store may be under way at once, 2 to 10000; questions to peers are not counted. Default 64. Of these a quarter is kept free of reads, so that no
    * renewal waits for the answer to one. */
   maxConnections?: number;
   /** How many requests may leave in a second, a tenth of it more in a burst; 1 to 1000000. Renewals go first, the one whose
