@@ -1,4 +1,4 @@
-//! Every suite that needs neither a server nor a real clock: `cargo test --test all`, one of them by its name behind it.
+//! Every suite that needs neither a server nor a real clock: `cargo test --workspace --test all`, one of them by its name behind it.
 
 mod alone;
 mod answers;
@@ -6,7 +6,6 @@ mod checkpoint;
 mod driver;
 mod epochs;
 mod mixed;
-mod model;
 mod operator;
 mod pages;
 mod planted;
@@ -16,3 +15,8 @@ mod scenarios;
 mod shards;
 mod sigv4_vectors;
 mod slots;
+
+/// A file of the repository.
+fn in_root(file: &str) -> String {
+    [env!("CARGO_MANIFEST_DIR"), "/../../", file].concat()
+}

@@ -7,6 +7,8 @@ use std::fs;
 use edgelect::Problem;
 use edgelect::lease::Flaw;
 
+use crate::in_root;
+
 const PAGES: [&str; 4] =
     ["docs/celeriant.md", "docs/failure-modes.md", "docs/object-store-lock.md", "docs/s3lect.md"];
 
@@ -58,17 +60,18 @@ fn apart<'a>(page: &'a str, promises: &BTreeSet<&'a str>) -> (Vec<&'a str>, Vec<
 }
 
 fn assert_is_there(page: &str, file: &str, test: &str) {
-    let source = fs::read_to_string(file).unwrap_or_else(|error| panic!("{page}: {file}: {error}"));
+    let source =
+        fs::read_to_string(in_root(file)).unwrap_or_else(|error| panic!("{page}: {file}: {error}"));
     assert!(has(&source, file, test), "{page} names {file}: {test}, which is not there");
 }
 
 #[test]
 fn every_promise_of_a_page_has_its_tests_in_the_list_and_each_of_them_is_there() {
-    let list = fs::read_to_string("tests/promises.json").expect("the list is there");
+    let list = fs::read_to_string(in_root("tests/promises.json")).expect("the list is there");
     let list: Promises = serde_json::from_str(&list).expect("pages, promises, tests");
     assert_eq!(list.keys().collect::<Vec<_>>(), PAGES);
     for (name, promises) in &list {
-        let page = fs::read_to_string(name).expect(name);
+        let page = fs::read_to_string(in_root(name)).expect(name);
         let rows = promises.keys().map(String::as_str).collect();
         assert_eq!(apart(&page, &rows), (vec![], vec![]), "{name}: no row, no tests");
         for (promise, tests) in promises {
@@ -111,7 +114,7 @@ fn what_the_page_of_errors_quotes_is_said() {
         Problem::SharedName(name()),
     ]
     .map(|problem| problem.to_string());
-    let page = fs::read_to_string("docs/errors.md").expect("the page is there");
+    let page = fs::read_to_string(in_root("docs/errors.md")).expect("the page is there");
     let (_, section) = page.split_once("## What `status().error` says").expect("its section");
     let rows = section.lines().filter(|line| line.starts_with("| \""));
     let quotes: Vec<&str> =

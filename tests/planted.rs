@@ -70,7 +70,8 @@ fn each_planted_bug_is_found() {
         }
     }
     if std::env::var_os("EDGELECT_UPDATE").is_some() {
-        std::fs::write("tests/planted/found.txt", seeds).expect("the seeds are written");
+        std::fs::write(crate::in_root("tests/planted/found.txt"), seeds)
+            .expect("the seeds are written");
     }
     assert!(missed.is_empty(), "not found within {SCHEDULES} schedules: {missed:?}");
     assert!(outlived.is_empty(), "found, so take them out of SURVIVORS: {outlived:?}");

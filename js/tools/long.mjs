@@ -31,7 +31,7 @@ const inFull = { EDGELECT_LONG: '1' };
 /** What README and CONTRIBUTING tell people to run, each in a clone that nothing else was run in. */
 const ALONE = [
   'npm run build', 'npm run scenarios', 'npm run check', 'npm run prove -- --seed core:7', 'npm run figures -- size', 'npm run live -- --seconds 10',
-  'npm test -- --only native', 'npm test -- --only stores', 'EDGELECT_BUG=NoMargin cargo test --test all planted::', 'npm start -- --once',
+  'npm test -- --only native', 'npm test -- --only stores', 'EDGELECT_BUG=NoMargin cargo test --workspace --test all planted::', 'npm start -- --once',
 ];
 
 /** The record of what passed, which is no part of the code. */
@@ -55,13 +55,13 @@ const EACH = 100_000 / FACES.length;
 const PARTS = [
   { name: 'schedules', reads: SIMULATOR, lane: 'computes', what: 'a million schedules, and 20,000 with the real store code', commands: node('js/tools/prove.mjs', '--schedules', '1000000', '--store-schedules', '20000') },
   { name: 'shipped', reads: CODE, lane: 'computes', what: 'the same traces from a build without the feature that plants bugs', same: /^trace of /,
-    commands: [['cargo', 'run', '--locked', '--quiet', '--manifest-path', 'tests/shipped/Cargo.toml'], ['cargo', 'test', '--locked', '--test', 'simulation', 'fifty', '--', '--nocapture']] },
+    commands: [['cargo', 'run', '--locked', '--quiet', '--manifest-path', 'tests/shipped/Cargo.toml'], ['cargo', 'test', '--locked', '--workspace', '--test', 'simulation', 'fifty', '--', '--nocapture']] },
   ...FACES.map((part) => ({ name: `faces-${part}`, reads: PACKAGE, lane: 'computes', what: `${EACH} of 100000 schedules of the npm package`,
     commands: node('tests/faces/run.mjs', '--first', String((part - 1) * EACH), '--schedules', String(EACH)) })),
-  { name: 'model', reads: [...SIMULATOR, 'tests/model.rs', 'tests/model'], lane: 'computes', what: 'every interleaving, with more ticks', commands: node('js/tools/prove.mjs', 'model', '--long') },
+  { name: 'model', reads: [...SIMULATOR, 'tests/model'], lane: 'computes', what: 'every interleaving, with more ticks', commands: node('js/tools/prove.mjs', 'model', '--long') },
   { name: 'mutants', reads: PLANTED, lane: 'computes', what: 'each planted bug from 15 base seeds, but for those of epochs', commands: node('js/tools/prove.mjs', 'mutants', '--depth', 'core', '--depth', 'store', '--depth', 'shards') },
   { name: 'mutants-epochs', reads: [...PLANTED, ...EPOCHS], lane: 'computes', what: 'each planted bug of epochs from 15 base seeds', commands: node('js/tools/prove.mjs', 'mutants', '--depth', 'epochs') },
-  { name: 'epochs', reads: [...SIMULATOR, ...EPOCHS], lane: 'computes', what: '5,000 schedules against the layout of epochs', commands: [['cargo', 'test', '--locked', '--test', 'all', 'epochs::']], env: { EDGELECT_SCHEDULES: '5000' } },
+  { name: 'epochs', reads: [...SIMULATOR, ...EPOCHS], lane: 'computes', what: '5,000 schedules against the layout of epochs', commands: [['cargo', 'test', '--locked', '--workspace', '--test', 'all', 'epochs::']], env: { EDGELECT_SCHEDULES: '5000' } },
   { name: 'fuzz', reads: CODE, lane: 'computes', what: 'every parser for a minute', commands: node('js/tools/fuzz.mjs'), needs: () => /nightly/.test(ask('rustup', ['toolchain', 'list']) ?? '') || 'no nightly toolchain' },
   { name: 'wasm', reads: CODE, lane: 'computes', what: 'conformance and all histories, in wasm', commands: node('js/tools/test.mjs', '--only', 'wasm'), env: inFull },
   ...ALONE.map((command, index) => ({ name: `alone-${index + 1}`, lane: 'computes', what: `\`${command}\` in a clone of its own`, commands: [['sh', '-c', command]], clone: true })),

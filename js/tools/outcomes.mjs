@@ -18,7 +18,7 @@ export const LIVE = 'conformance_live';
 const RECORD = 'EDGELECT_OUTCOMES';
 const SUITE_LIMIT_MS = 5 * 60_000;
 /** Cargo.toml's test programs whose suites are no modules of their own, and the suites of `tests/real.rs`; all others are of `tests/all.rs`. */
-const PROGRAMS = ['layers', 'simulation', 'wasm'];
+const PROGRAMS = ['layers', 'model', 'simulation', 'wasm'];
 const REAL = [LIVE, 'native', 'stores'];
 const NUMBERS = /^(?:c\d\d[_ ])+/;
 const RUST_TEST = /#\[(?:\w+::)*test\](?:\s*#\[[^\]]*\])*\s*(?:pub )?(?:async )?fn (c\d\d_\w+)/g;
@@ -146,7 +146,7 @@ export function readList(text) {
   return lists;
 }
 
-const cargoTest = (programs) => ['test', '--locked', '--target-dir', inRoot('target'), ...programs.flatMap(programFlags)];
+const cargoTest = (programs) => ['test', '--locked', '--workspace', '--target-dir', inRoot('target'), ...programs.flatMap(programFlags)];
 
 /** The flags with which cargo runs a test program: `lib`, or one of Cargo.toml's. */
 export const programFlags = (program) => (program === 'lib' ? ['--lib'] : ['--test', program]);

@@ -9,7 +9,7 @@ async function main(args) {
   await ensure(['rust']);
   if (args[0] === 'model' && !args.includes('--help')) {
     const long = args.includes('--long') ? { EDGELECT_MODEL: 'long' } : {};
-    return cargo(['test', '--quiet', '--locked', '--test', 'all', '--', 'model::', '--nocapture'], long);
+    return cargo(['test', '--quiet', '--locked', '--test', 'model', '--', '--nocapture'], long);
   }
   const faces = args.some((arg) => arg.includes('faces:'));
   if (faces) return endOf(spawnKept(process.execPath, ['tests/faces/run.mjs', ...args], { cwd: ROOT, stdio: 'inherit' }));

@@ -23,8 +23,8 @@ const STEP_LIMIT_MS = 45 * 60_000;
 // One file after another, on any number of cores: most of them start processes of their own.
 const TESTS = ['--test', '--test-concurrency=1'];
 const WASM = ['--target', 'wasm32-unknown-unknown'];
-// Each of these suites of tests/all.rs has a step of its own.
-const OWN_STEP = ['planted::', 'model::'];
+// These suites of tests/all.rs have a step of their own.
+const OWN_STEP = ['planted::'];
 
 /** The steps of `npm test`, in the order in which each lane takes them. One begins when those that it names in `after` have
  * passed: what mostly waits compiles nothing, and so is not kept from its leases by a compiler. */
@@ -37,7 +37,7 @@ export const STEPS = [
   { name: 'simulation', lane: 'computes', after: ['compile'], what: '20,000 seeded schedules, and 2,000 with the real store code', run: () => cargoTests(['simulation'], ['--nocapture']) },
   { name: 'planted', lane: 'computes', after: ['compile'], what: 'the planted bugs, each to be found by the simulator', run: () => cargoTests(['all'], ['planted::', '--nocapture']) },
   { name: 'faces', lane: 'computes', after: ['build'], what: 'the npm package in the simulated world: 2,000 schedules, and bugs planted in it, each to be found', run: faces },
-  { name: 'model', lane: 'computes', after: ['compile'], what: 'every interleaving of two and three sessions, also with planted bugs', run: () => cargoTests(['all'], ['model::', '--nocapture']) },
+  { name: 'model', lane: 'computes', after: ['compile'], what: 'every interleaving of two and three sessions, also with planted bugs', run: () => cargoTests(['model'], ['--nocapture']) },
   { name: 'wasm', lane: 'computes', after: ['build'], what: "the stores' conformance list and random histories, in wasm", run: wasm },
   { name: 'clippy', lane: 'computes', what: 'lints, natively and for each wasm build', run: clippy },
   { name: 'docs', lane: 'computes', what: "the documentation of the crate, with its examples, and of the package's types", run: docs },
@@ -76,7 +76,7 @@ function cargo(args, more = {}) {
 
 /** Runs Rust tests on this machine, and records those that carry a scenario's number. */
 async function cargoTests(programs, libtestArgs = [], env = {}) {
-  await cargo(['test', '--locked', ...programs.flatMap(programFlags), ...(libtestArgs.length > 0 ? ['--', ...libtestArgs] : [])], env);
+  await cargo(['test', '--locked', '--workspace', ...programs.flatMap(programFlags), ...(libtestArgs.length > 0 ? ['--', ...libtestArgs] : [])], env);
   recordPassed(programs, libtestArgs);
 }
 
@@ -101,8 +101,7 @@ async function clippy() {
 }
 
 async function compile() {
-  // With `--examples` they would be compiled as tests, and once more where they are run.
-  await cargo(['test', '--locked', '--no-run']);
+  await cargo(['test', '--locked', '--workspace', '--no-run', ...['all', 'real', 'model', 'simulation'].flatMap(programFlags)]);
   await cargo(COMMAND_LINE, UNOPTIMISED);
   await compileNative();
 }

@@ -174,7 +174,7 @@ fn found(lies: &Value) -> (String, Option<String>, u64) {
 
 #[test]
 fn c26_each_lie_is_judged_as_the_file_has_it() {
-    let text = fs::read_to_string(FILE).expect("the cases are there");
+    let text = fs::read_to_string(crate::in_root(FILE)).expect("the cases are there");
     let rows: Vec<Value> = serde_json::from_str(&text).expect("JSON");
     assert!(rows.len() > 60);
     for row in rows {

@@ -31,7 +31,8 @@ const GOLDEN: &str = "tests/golden/s3lect";
 const AT_MS: i64 = 1_795_244_292_000;
 
 fn golden(name: &str) -> Vec<u8> {
-    fs::read(format!("{GOLDEN}/{name}.json")).unwrap_or_else(|error| panic!("{name}: {error}"))
+    fs::read(crate::in_root(&format!("{GOLDEN}/{name}.json")))
+        .unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 fn go_record(id: &str, addr: &str, last_updated: go::Time) -> go::Record {
@@ -154,7 +155,7 @@ fn ours() -> Vec<(&'static str, Lease)> {
 fn c36_go_reads_in_our_records_what_they_say() {
     if std::env::var_os("EDGELECT_WRITE_GOLDEN").is_some() {
         for (name, lease) in ours() {
-            let path = format!("{GOLDEN}/documents/{name}.json");
+            let path = crate::in_root(&format!("{GOLDEN}/documents/{name}.json"));
             fs::write(path, lease::write(&lease)).expect("the folder is there");
         }
         return;

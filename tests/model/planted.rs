@@ -4,7 +4,7 @@ use edgelect::planted::Bug;
 
 use super::bounds::{Bounds, Budget};
 use super::check::explore;
-use crate::model::{NONE, led, meets};
+use crate::{NONE, led, meets};
 
 const ONE_AUTHORITY: &str = "S1 one authority";
 /// The second of two leaders at one tick got no higher token than the first.

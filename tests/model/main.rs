@@ -6,13 +6,13 @@
 //!
 //! `EDGELECT_MODEL=long` gives each variant more ticks; there the rules are asserted and the counts printed.
 
-pub mod bounds;
-pub mod check;
-pub mod planted;
-pub mod rules;
-pub mod session;
-pub mod store;
-pub mod world;
+mod bounds;
+mod check;
+mod planted;
+mod rules;
+mod session;
+mod store;
+mod world;
 
 use bounds::{Begin, Bounds, Budget, TICK_MS};
 use check::{Explored, HANDED_OVER, LED, explore};

@@ -1,0 +1,1 @@
+//! A package has to have a library; the suites are its tests.
