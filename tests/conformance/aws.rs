@@ -5,7 +5,7 @@ use edgelect::request::{self, Request, Response};
 use edgelect::sigv4::{self, Coverage, KeyCache};
 use edgelect::{Credentials, DynamoDbConfig, DynamoDbStore, Route53Config, Route53Store};
 
-pub const DOMAIN: &str = "conformance.example.com";
+const DOMAIN: &str = "conformance.example.com";
 
 pub fn post(url: &str, headers: &[(&str, &str)], body: String) -> Request {
     request::new(http::Method::POST, url, headers, body.into_bytes()).expect("the URL is one")

@@ -23,8 +23,7 @@ const CLIENTS: u64 = 4;
 /// Each doubles what the checker may have to try.
 const MOST_UNHEARD: u64 = 3;
 
-/// How many histories a run plays. Each store of `double.rs` that breaks its word now and then, and a bucket of epochs that
-/// does, is found by one of the first three.
+/// How many histories a run plays; each broken store of `stores.rs` is found by one of the first three.
 pub const USUAL: u64 = 25;
 
 /// As many as a long run plays, or the usual number. `EDGELECT_LONG=1` makes it a long run.
@@ -51,6 +50,16 @@ pub struct Tally {
     pub refused: u64,
     /// Operations whose answer nobody heard.
     pub unheard: u64,
+}
+
+impl Tally {
+    /// Whether every history of the plan was played, and they have met what they are there for, so many halves in each.
+    pub fn has_met(&self, plan: Plan, halves: u64) {
+        let Self { histories, operations, overlapping, landed, refused, unheard } = *self;
+        assert!(histories == plan.count && overlapping > operations / 2, "{self:?}");
+        let least = histories * halves / 2;
+        assert!(landed > least && refused > least && unheard > least / 2, "{self:?}");
+    }
 }
 
 /// A history that no order explains.
@@ -134,7 +143,8 @@ pub async fn check<S: Store>(
 
 /// One history.
 async fn one<S: Store>(store: &S, traits: Traits, seed: u64) -> Result<Tally, Box<Broken>> {
-    let record = RefCell::new(Record::new(traits, store.condition_covers_version()));
+    let refusals_are_sure = store.condition_covers_version();
+    let record = RefCell::new(Record { traits, refusals_are_sure, ..Record::default() });
     let left_alone = RefCell::new(Vec::new());
     play(store, &record, &left_alone, Chance::new(seed)).await;
     drop(left_alone);
@@ -177,6 +187,7 @@ enum Step {
 }
 
 /// A history as it is written down.
+#[derive(Default)]
 struct Record {
     traits: Traits,
     /// Whether what was refused did surely not take effect.
@@ -194,22 +205,6 @@ struct Record {
 }
 
 impl Record {
-    fn new(traits: Traits, refusals_are_sure: bool) -> Self {
-        Self {
-            traits,
-            refusals_are_sure,
-            steps: Vec::new(),
-            shown: HashSet::new(),
-            tally: Tally::default(),
-            log: Vec::new(),
-            threads: 0,
-            values: 0,
-            under_way: 0,
-            bodies: HashMap::new(),
-            torn: None,
-        }
-    }
-
     fn new_value(&mut self) -> Value {
         self.values += 1;
         self.values

@@ -18,7 +18,7 @@ use edgelect::store::{Condition, Facts, Operation, Outcome, Record, Store, Versi
 const HOSTILE_BYTES: usize = 10 * 1024 * 1024;
 
 /// What is particular to a store.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Traits {
     /// Whether answers carry the store's own time (`Date`).
     pub tells_time: bool,
