@@ -20,19 +20,9 @@ use real::{Between, Bucket, Native, credentials, native, random, variable};
 /// Everything that a store must show, with so many histories in a long run. `at` gives the place of a key.
 async fn conforms<S: Store>(traits: Traits, long: u64, at: impl Fn(&str) -> S) {
     let fresh = || at(&format!("conformance/{}.json", random()));
-    let ran = conformance::check(traits, fresh).await;
-    let all = match (traits.keeps_any_body, fresh().condition_covers_version()) {
-        (true, _) => conformance::ALL,
-        (false, true) => conformance::OF_LEASES,
-        (false, false) => conformance::OF_CLAIMS,
-    };
-    assert_eq!(ran, all, "behaviours");
-    let histories = histories::how_many(long, std::env::var("EDGELECT_LONG").ok());
-    let plan = Plan { first_seed: 1, count: histories, at_once: 8 };
-    let tally = histories::check(plan, traits, fresh).await;
-    let tally = tally.unwrap_or_else(|broken| panic!("{}: {broken}", fresh().describe()));
+    let count = histories::how_many(long, std::env::var("EDGELECT_LONG").ok());
+    let tally = histories::conforms(traits, Plan { count, at_once: 8 }, fresh).await;
     println!("{}: {tally:?}", fresh().describe());
-    tally.has_met(plan, 2);
 }
 
 impl Bucket {
@@ -40,7 +30,6 @@ impl Bucket {
         Self::named("R2_", variable("R2_BUCKET"), "auto")
     }
 
-    /// A bucket of this test's own.
     async fn ministack() -> Self {
         let bucket = Self::named("AWS_", format!("conformance-{}", &random()[..8]), "us-east-1");
         let response = bucket.send("PUT", "").await;
@@ -52,7 +41,6 @@ impl Bucket {
         conforms(traits, histories, |key| self.at(key)).await;
     }
 
-    /// Puts an object without any condition.
     async fn put(&self, key: &str, kind: &str, body: &str) {
         let response = self.send_as("PUT", &format!("/{key}"), kind, body).await;
         assert_eq!(response.status().as_u16(), 200, "{key}");
@@ -82,16 +70,6 @@ async fn wranglers_local_r2_conforms_by_its_s3_endpoint() {
     Bucket::r2().conforms(Traits::R2, 100).await;
 }
 
-/// A storage of JavaScript behind the S3 endpoint of `conformance/serve.mjs`, which checks no signature.
-fn behind_javascript(endpoint: &str, storage: &str) -> Bucket {
-    Bucket { endpoint: variable(endpoint), bucket: storage.to_owned(), ..Bucket::seaweed() }
-}
-
-#[tokio::test]
-async fn wranglers_local_r2_conforms_by_its_binding() {
-    behind_javascript("JS_ENDPOINT", "r2-binding").conforms(Traits::R2, 100).await;
-}
-
 /// Two processes that share one place: each operation goes to the other one.
 struct Alternating<S> {
     stores: [S; 2],
@@ -115,8 +93,10 @@ impl<S: Store> Store for Alternating<S> {
 
 #[tokio::test]
 async fn the_sqlite_storage_of_the_examples_conforms_over_two_processes() {
-    let [first, second] =
-        ["JS_ENDPOINT", "JS_SECOND_ENDPOINT"].map(|name| behind_javascript(name, "sqlite"));
+    // Behind the S3 endpoint of `conformance/serve.mjs`, which checks no signature.
+    let sqlite = Bucket { bucket: "sqlite".to_owned(), ..Bucket::seaweed() };
+    let [first, second] = ["JS_ENDPOINT", "JS_SECOND_ENDPOINT"]
+        .map(|name| Bucket { endpoint: variable(name), ..sqlite.clone() });
     let at =
         |key: &str| Alternating { stores: [first.at(key), second.at(key)], turn: Cell::new(0) };
     conforms(Traits::COUNTED, 250, at).await;

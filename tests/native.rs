@@ -77,14 +77,12 @@ async fn c09_epochs_are_judged_before_lead_trusts_them() {
     assert!(message.contains("probe step \"create again\": it took a write"), "{message}");
 }
 
-/// A server that answers one connection by hand.
 async fn server() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has free ports");
     let address = listener.local_addr().expect("it is bound");
     (listener, format!("http://{address}"))
 }
 
-/// Reads one request without a body, and gives its head.
 async fn read_request(stream: &mut TcpStream) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -197,7 +195,6 @@ async fn a_closed_port_is_unknown_in_one_line_without_a_secret() {
     assert_eq!(line, format!("S3 bucket \"jobs\" at {endpoint}: {expected}"));
 }
 
-/// What a server answers to a request that begins with this line, as text.
 async fn told_to(address: &str, line: &str) -> String {
     let mut stream = TcpStream::connect(address).await.expect("it listens");
     let head = format!("{line} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");

@@ -16,27 +16,17 @@ use worlds::bucket::Bucket;
 use worlds::virtual_time::Virtual;
 use worlds::{bucket_with, credentials};
 
-const NOW_MS: u64 = 1_795_000_000_999;
-
 #[test]
 fn memory_conforms_in_each_form_and_each_of_its_random_histories_has_an_order() {
-    let ran = block_on(conformance::check(Traits::S3, || Memory::new(|| NOW_MS)));
-    assert_eq!(ran, conformance::ALL);
+    block_on(histories::conforms(Traits::TIMELESS, plan(), Memory::default));
+    block_on(conformance::check(Traits::S3, || Memory::new(|| 1_795_000_000_999)));
     let fresh = || Memory::default().in_format(Format::Kubernetes);
-    let traits = Traits { keeps_any_body: false, ..Traits::TIMELESS };
-    assert_eq!(block_on(conformance::check(traits, fresh)), conformance::OF_LEASES);
-    block_on(conformance::check(Traits::TIMELESS, Memory::default));
-    have_an_order(Traits::TIMELESS, Memory::default);
+    block_on(conformance::check(Traits { keeps_any_body: false, ..Traits::TIMELESS }, fresh));
 }
 
 fn plan() -> Plan {
     let count = histories::how_many(1_000, std::env::var("EDGELECT_LONG").ok());
-    Plan { first_seed: 1, count, at_once: 1 }
-}
-
-fn have_an_order<S: Store>(traits: Traits, fresh: impl Fn() -> S) {
-    let tally = block_on(histories::check(plan(), traits, fresh));
-    tally.unwrap_or_else(|broken| panic!("{broken}")).has_met(plan(), 4);
+    Plan { count, at_once: 1 }
 }
 
 /// The list, without what it says when it fails.
@@ -47,7 +37,7 @@ fn fails_the_list(manner: Manner) -> bool {
 }
 
 fn broken_history(manner: Manner) -> bool {
-    block_on(histories::check(plan(), Traits::COUNTED, || Double::new(manner))).is_err()
+    block_on(histories::check(plan(), || Double::new(manner))).is_err()
 }
 
 #[test]
@@ -57,16 +47,6 @@ fn a_store_that_breaks_the_contract_now_and_then_fails_the_list_and_the_historie
         assert!(fails_the_list(manner), "{manner:?} passes the list");
         assert!(broken_history(manner), "{manner:?} has an order");
     }
-}
-
-#[test]
-fn a_store_whose_reads_may_be_stale_is_held_to_its_writes_alone() {
-    let traits = Traits { reads_may_be_stale: true, ..Traits::COUNTED };
-    // Without reads the checker has much more to try.
-    let plan = Plan { count: plan().count.min(100), ..plan() };
-    let check = |manner| block_on(histories::check(plan, traits, || Double::new(manner)));
-    check(Manner::ReadsStale).unwrap_or_else(|broken| panic!("{broken}"));
-    assert!(check(Manner::IgnoresConditions).is_err(), "its writes are held to the order");
 }
 
 /// Epochs in a bucket without `If-Match`, which takes one of so many creations without looking, if said.
@@ -94,17 +74,14 @@ fn epochs(blind: Option<u64>, format: Format) -> EpochStore<Virtual> {
 #[test]
 fn epochs_conform_and_each_history_of_their_claims_has_an_order() {
     for format in [Format::Native, Format::named("kubernetes").expect("a format")] {
-        let fresh = || epochs(None, format);
-        let ran = block_on(conformance::check(Traits::EPOCHS, fresh));
-        assert_eq!(ran, conformance::OF_CLAIMS);
-        have_an_order(Traits::EPOCHS, fresh);
+        block_on(histories::conforms(Traits::EPOCHS, plan(), || epochs(None, format)));
     }
 }
 
 #[test]
 fn epochs_of_a_bucket_that_ignores_a_condition_now_and_then_have_no_order() {
     let fresh = || epochs(Some(4), Format::Native);
-    let broken = block_on(histories::check(plan(), Traits::EPOCHS, fresh));
+    let broken = block_on(histories::check(plan(), fresh));
     broken.expect_err("its creations are held to the order");
     let list = || block_on(conformance::check(Traits::EPOCHS, fresh));
     assert!(catch_unwind(AssertUnwindSafe(list)).is_err(), "it passes the list");

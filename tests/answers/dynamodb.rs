@@ -69,7 +69,6 @@ fn asked(request: &Request) -> Value {
     serde_json::from_slice(request.body()).expect("requests are JSON")
 }
 
-/// What one operation asks for.
 fn asks(operation: Operation) -> Value {
     asked(&sent(&store(), operation))
 }
@@ -103,7 +102,6 @@ fn changed(item: &Value, attributes: &Value) -> Value {
     item
 }
 
-/// A copy that runs out at this second.
 fn until(item: &Value, ttl_s: u64) -> Value {
     changed(item, &json!({ "ttl": { "N": ttl_s.to_string() } }))
 }

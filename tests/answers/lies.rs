@@ -32,11 +32,9 @@ pub enum Manner {
     Relays,
     /// Each operation takes so long, which passes at once.
     IsSlow(u64),
-    /// Each operation takes so long.
     IsFar(u64),
     /// It carries a write out at once and answers a second later.
     IsLate,
-    /// No operation has an answer.
     IsSilent,
     /// The wall clock moves on by so much before each answer: the machine was suspended.
     Suspends(u64),
@@ -144,7 +142,6 @@ impl Stand {
         answer
     }
 
-    /// An answer as its manner makes it.
     async fn told(&self, mut answer: Answer, old: Option<Version>) -> Answer {
         let facts = &mut answer.facts;
         match (self.manner, &mut answer.outcome) {
@@ -167,7 +164,6 @@ impl Stand {
     }
 }
 
-/// The version that a body has in memory.
 fn version_of(body: &[u8]) -> Option<Version> {
     let memory = Memory::default();
     memory.overwrite(Some(body.to_vec()));
@@ -255,7 +251,6 @@ impl Store for Stand {
     }
 }
 
-/// The letters of what each step was found to be.
 fn letters(judged: &[Judged]) -> String {
     let letter = |one: &Judged| match one.finding {
         Finding::Holds => 'h',

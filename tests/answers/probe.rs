@@ -27,7 +27,6 @@ fn ignoring_conditions() -> Stand {
     Stand::lying(&json!([[0, 999, "takes", "honest"]]))
 }
 
-/// Runs a probe to its end, in steps of so many milliseconds.
 pub fn probed(store: &impl Store, host: &Virtual, effort: Effort, step_ms: u64) -> Report {
     let config = config();
     ended_report(probe(store, host, &config, effort, |_| {}), host, step_ms)
@@ -110,7 +109,6 @@ fn c26_an_answer_that_a_condition_could_not_rest_on_is_a_violation() {
     ends_with(Manner::HasParts(false), 0, Step::NearUpdate, "did not hold");
 }
 
-/// What else a store may break, alone and together, is in `lies.rs`.
 #[test]
 fn c09_c26_a_store_that_breaks_a_condition_is_refused_and_the_step_is_named() {
     assert_eq!(refused_at(&ignoring_conditions()), Some(Step::UpdateOfNothing));
@@ -162,15 +160,6 @@ fn c26_a_racy_store_is_found_by_the_first_race_that_shows_it() {
     assert_eq!(found(2), (false, 10 + 2 * 6 + 1 + 4 + 1));
     assert_eq!(found(3), (true, 10 + 3 * 6 + 1));
     assert_eq!(found(50), (true, 10 + 3 * 6 + 1), "it ends there");
-}
-
-#[test]
-fn c26_a_store_that_asks_for_patience_gets_it_once_in_each_step() {
-    let stand = busy(0);
-    let finding = Finding::Unclear("what happened".to_owned());
-    assert_eq!(stand.judged(), [Judged { step: Step::UpdateOfNothing, finding }]);
-    assert_eq!(stand.asked.get(), 4, "a write and a reading, and both again");
-    assert!(!stand.deleted.get(), "there is nothing to clean up");
 }
 
 #[test]
@@ -227,17 +216,12 @@ fn the_stores_clock_is_told_as_well_as_its_answers_tell_it() {
 }
 
 #[test]
-fn only_the_key_of_a_probe_is_one() {
-    let key = key("jobs/leader.json", &Virtual::default()).expect("randomness");
-    assert!(is_probe(&key), "{key}");
+fn s3_no_object_but_a_probes_can_be_deleted() {
+    let probed = key("jobs/leader.json", &Virtual::default()).expect("randomness");
+    assert!(is_probe(&probed), "{probed}");
     for key in ["jobs/leader.json", "leader.probe-", "leader.probe-1", ".probe-/leader.json"] {
         assert!(!is_probe(key), "{key}");
     }
-}
-
-#[test]
-fn s3_no_object_but_a_probes_can_be_deleted() {
-    let probed = key("jobs/leader.json", &Virtual::default()).expect("randomness");
     for (key, method) in [("jobs/leader.json".to_owned(), None), (probed, Some("DELETE"))] {
         let config = S3Config { bucket: "jobs".to_owned(), key, ..S3Config::default() };
         let s3 = S3::new(config).expect("a fine configuration");

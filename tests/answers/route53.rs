@@ -100,14 +100,12 @@ fn unknown(outcome: Outcome) -> Fault {
     fault(outcome)
 }
 
-/// The values that an operation writes.
 fn written(store: &Route53, operation: Operation, wall_ms: u64) -> Vec<String> {
     let answer = told_at(store, operation, changed(), wall_ms);
     let Outcome::Written { version: Some(version) } = answer.outcome else { panic!("{answer:?}") };
     version.0.split('\n').map(str::to_owned).collect()
 }
 
-/// What a listing of these values is read as.
 fn shown(store: &Route53, values: &[String], wall_ms: u64) -> Outcome {
     let values: Vec<&str> = values.iter().map(String::as_str).collect();
     told_at(store, read(), listing(&values), wall_ms).outcome

@@ -7,7 +7,6 @@ use edgelect::request::{self, Body, Request, Response};
 use edgelect::store::{Answer, Condition, Fault, FaultKind, Operation, Outcome, Record, Version};
 use http::{HeaderName, HeaderValue};
 
-/// Fri, 21 Nov 2025 10:00:00 GMT
 pub const NOW_MS: u64 = 1_763_719_200_000;
 pub const DATE: &str = "Fri, 21 Nov 2025 10:00:00 GMT";
 
@@ -23,7 +22,6 @@ pub fn read_unless(version: &Version) -> Operation {
     Operation::Read { unless: Some(version.clone()) }
 }
 
-/// A write of these bytes.
 pub fn write(bytes: impl Into<Vec<u8>>, condition: Condition) -> Operation {
     Operation::Write { record: Record::Raw(bytes.into()), condition }
 }
@@ -55,7 +53,6 @@ pub fn with(mut response: Response, name: &str, value: &str) -> Response {
     response
 }
 
-/// The same without the headers of a name.
 pub fn without(mut response: Response, name: &str) -> Response {
     response.headers_mut().remove(name);
     response
@@ -70,7 +67,6 @@ pub fn url(request: &Request) -> String {
     request.uri().to_string()
 }
 
-/// One operation, told answer by answer.
 pub struct Talk<'s, P: Protocol> {
     store: &'s P,
     pub exchange: P::Exchange,
@@ -107,14 +103,12 @@ impl<'s, P: Protocol> Talk<'s, P> {
         self.store.answer(&mut self.exchange, response, self.wall_ms)
     }
 
-    /// What is sent after an answer that does not end it.
     #[track_caller]
     pub fn again(&mut self, response: Response) -> Request {
         assert_eq!(self.hears(response), Next::Again);
         self.sends()
     }
 
-    /// The answer that ends it.
     pub fn ends(&mut self, response: Response) -> Answer {
         match self.hears(response) {
             Next::Done(answer) => answer,
@@ -136,7 +130,6 @@ impl<'s, P: Protocol> Talk<'s, P> {
     }
 }
 
-/// What an operation sends first.
 pub fn sent(store: &impl Protocol, operation: Operation) -> Request {
     Talk::begun(store, operation).1
 }
@@ -162,7 +155,6 @@ pub fn refreshes<P: Protocol, const N: usize>(
     after_ms.map(|ms| at(ms).ends_with(response.clone()).1)
 }
 
-/// An outcome without its details, for tables.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Means {
     Found,
@@ -218,7 +210,6 @@ pub fn mean<P: Protocol>(
     faults
 }
 
-/// Each of these faults says all of this.
 #[track_caller]
 pub fn all_say(faults: &[Fault], words: &[&str]) {
     for fault in faults {

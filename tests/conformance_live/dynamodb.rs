@@ -39,7 +39,6 @@ impl Shard {
         service(&self.aws, verb, &asked).await
     }
 
-    /// Whether the condition of a call held.
     async fn took_effect(&self, verb: &str, more: Value) -> bool {
         let (status, answer) = self.call(verb, more).await;
         let code = answer["__type"].as_str().unwrap_or_default();
@@ -50,32 +49,28 @@ impl Shard {
 
     /// `TryAcquire` of the document; true if it acquired.
     async fn try_acquire(&self, owner: &str, ttl_s: u64, now_s: u64) -> bool {
+        let condition = "attribute_not_exists(pk) OR (attribute_exists(pk) AND #t < :now)";
         let asked = json!({
             "Item": { "ownerId": { "S": owner }, "ttl": { "N": ttl_s.to_string() } },
-            "ConditionExpression": "attribute_not_exists(pk) OR (attribute_exists(pk) AND #t < :now)",
-            "ExpressionAttributeNames": { "#t": "ttl" },
+            "ConditionExpression": condition, "ExpressionAttributeNames": { "#t": "ttl" },
             "ExpressionAttributeValues": { ":now": { "N": now_s.to_string() } },
         });
         self.took_effect("PutItem", asked).await
     }
 
-    /// `Renew` of the document.
     async fn renew(&self, owner: &str, ttl_s: u64, now_s: u64) -> bool {
-        let values = json!({ ":now": { "N": now_s.to_string() }, ":ttl": { "N": ttl_s.to_string() },
-                             ":me": { "S": owner } });
         let asked = json!({
-            "UpdateExpression": "SET #t = :ttl",
+            "UpdateExpression": "SET #t = :ttl", "ExpressionAttributeNames": { "#t": "ttl" },
             "ConditionExpression": "ownerId = :me AND #t >= :now",
-            "ExpressionAttributeNames": { "#t": "ttl" }, "ExpressionAttributeValues": values,
+            "ExpressionAttributeValues": { ":now": { "N": now_s.to_string() },
+                ":ttl": { "N": ttl_s.to_string() }, ":me": { "S": owner } },
         });
         self.took_effect("UpdateItem", asked).await
     }
 
-    /// `Release` of the document.
     async fn release(&self, owner: &str) -> bool {
-        let values = json!({ ":me": { "S": owner } });
-        let asked =
-            json!({ "ConditionExpression": "ownerId = :me", "ExpressionAttributeValues": values });
+        let asked = json!({ "ConditionExpression": "ownerId = :me",
+                            "ExpressionAttributeValues": { ":me": { "S": owner } } });
         self.took_effect("DeleteItem", asked).await
     }
 }
@@ -171,13 +166,12 @@ async fn the_three_calls_of_shardcoordinator_meet_our_item_as_its_document_says(
 #[tokio::test]
 async fn items_of_other_shapes_are_unreadable_and_can_be_replaced_as_they_were_read() {
     let large = "x".repeat(390_000);
-    let odd = [
+    for item in [
         json!({}),
         json!({ "ttl": { "S": "soon" }, "ownerId": { "M": { "a": { "L": [{ "N": "1" }] } } } }),
         json!({ "ttl": { "N": "5" }, "ownerId": { "S": "a" }, "note": { "S": large } }),
         json!({ "ttl": { "N": "5" }, "ownerId": { "S": "a" }, "lease": { "S": large } }),
-    ];
-    for item in odd {
+    ] {
         let shard = Shard::new().await;
         let store = shard.store();
         let (status, answer) = shard.call("PutItem", json!({ "Item": item })).await;

@@ -10,27 +10,11 @@ use edgelect::lease::{
 };
 
 /// The names of the fields that are ours.
+#[rustfmt::skip]
 pub const OWN_FIELDS: [&str; 20] = [
-    "leaderID",
-    "leaderAddr",
-    "lastUpdated",
-    "term",
-    "session",
-    "sequence",
-    "leaseMs",
-    "acquired",
-    "parkAt",
-    "transitions",
-    "parked",
-    "slot",
-    "slotDone",
-    "slotResult",
-    "slotTookMs",
-    "slotFailures",
-    "slotTerm",
-    "history",
-    "operator",
-    "format",
+    "leaderID", "leaderAddr", "lastUpdated", "term", "session", "sequence", "leaseMs", "acquired",
+    "parkAt", "transitions", "parked", "slot", "slotDone", "slotResult", "slotTookMs",
+    "slotFailures", "slotTerm", "history", "operator", "format",
 ];
 
 /// Any body as a record for Kubernetes members: it is read for no more than it says, and what can be
