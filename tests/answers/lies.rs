@@ -19,8 +19,6 @@ use crate::answers::probe::probed;
 use crate::answers::told::read;
 use worlds::virtual_time::{Virtual, config, undated};
 
-const FILE: &str = "tests/golden/probe/lies.json";
-
 /// What is odd about a store beside its lies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Manner {
@@ -251,43 +249,38 @@ impl Store for Stand {
     }
 }
 
-fn letters(judged: &[Judged]) -> String {
-    let letter = |one: &Judged| match one.finding {
-        Finding::Holds => 'h',
-        Finding::Unclear(_) | Finding::Refused(_) => 'u',
-        Finding::Violated(_) => 'v',
-    };
-    judged.iter().map(letter).collect()
-}
-
 /// What each step of a probe over a store with these lies was found to be, why one was violated, and how many operations
 /// there were.
 fn found(lies: &Value) -> (String, Option<String>, u64) {
     let stand = Stand::lying(lies);
     let judged = probed(&stand, &stand.host, Effort::thorough(1), 100).judged;
-    let why = judged.iter().find_map(|one| match &one.finding {
-        Finding::Violated(why) => Some(why.clone()),
-        _ => None,
+    let mut why = None;
+    let letters = judged.into_iter().map(|one| match one.finding {
+        Finding::Holds => 'h',
+        Finding::Unclear(_) | Finding::Refused(_) => 'u',
+        Finding::Violated(reason) => {
+            why.get_or_insert(reason);
+            'v'
+        }
     });
-    (letters(&judged), why, stand.asked.get())
+    (letters.collect(), why, stand.asked.get())
 }
 
 #[test]
 fn c26_each_lie_is_judged_as_the_file_has_it() {
-    let text = fs::read_to_string(FILE).expect("the cases are there");
+    let text = fs::read_to_string("tests/golden/probe/lies.json").expect("the cases are there");
     let rows: Vec<Value> = serde_json::from_str(&text).expect("JSON");
     assert!(rows.len() > 60);
     for row in rows {
         for lies in row["lies"].as_array().expect("a list of stores") {
             let (steps, why, asked) = found(lies);
-            assert_eq!(
-                (json!(steps), json!(asked)),
-                (row["steps"].clone(), row["asked"].clone()),
+            assert!(row["steps"] == steps && row["asked"] == asked, "{lies}: {steps} {asked}");
+            let (why, begins) = (why.as_deref(), row["why"].as_str());
+            assert!(
+                begins
+                    .map_or(why.is_none(), |begins| why.is_some_and(|why| why.starts_with(begins))),
                 "{lies}"
             );
-            let begins = row["why"].as_str();
-            assert_eq!(why.is_some(), begins.is_some(), "{lies}");
-            assert!(why.iter().zip(begins).all(|(why, begins)| why.starts_with(begins)), "{lies}");
         }
     }
 }

@@ -236,9 +236,8 @@ fn c26_the_probes_of_two_servers_do_not_meet() {
     // Whatever a host draws goes into the key.
     let host = |drawn| Virtual::default().seeded(drawn);
     let keys = [1, 2].map(|drawn| key("jobs/leader.json", &host(drawn)).expect("randomness"));
-    assert!(
-        keys[0] != keys[1] && keys.iter().all(|key| key.starts_with("jobs/leader.json.probe-"))
-    );
+    assert_ne!(keys[0], keys[1]);
+    assert!(keys.iter().all(|key| key.starts_with("jobs/leader.json.probe-")), "{keys:?}");
     // Even if they did, neither would take the other's writes for its own.
     for sequence in 1..=10 {
         let stand = Stand::new(Manner::Plain);

@@ -538,17 +538,11 @@ fn c25_a_delete_marker_is_absence_and_a_foreign_404_is_not() {
     let no_bucket = [error(404, "NoSuchBucket")];
     let faults = mean(store, &all(), no_bucket, Rejected(FaultKind::Misconfigured));
     all_say(&faults, &["create the bucket"]);
-    let foreign = [
-        "",
-        "<html><h1>404</h1><Code>NoSuchKey</Code></html>",
-        "{\"Code\":\"NoSuchKey\"}",
-        "no <Error><Code>NoSuchKey</Code></Error>",
-        "<Error><Code>NoSuchKey",
-        "<Error><Code>NoSuch Key</Code></Error>",
-        "<Error><Code>NoSuchUpload</Code></Error>",
-        "<Error><Message><Code>NoSuchKey</Message></Error>",
-    ];
-    let answers = foreign.map(|body| response(404, &[], body));
+    let foreign = "|<html><h1>404</h1><Code>NoSuchKey</Code></html>|{\"Code\":\"NoSuchKey\"}|\
+        no <Error><Code>NoSuchKey</Code></Error>|<Error><Code>NoSuchKey|\
+        <Error><Code>NoSuch Key</Code></Error>|<Error><Code>NoSuchUpload</Code></Error>|\
+        <Error><Message><Code>NoSuchKey</Message></Error>";
+    let answers = foreign.split('|').map(|body| response(404, &[], body));
     mean(store, &[read()], answers, Rejected(FaultKind::Nonsense));
     let own = "\u{feff}<?xml version=\"1.0\"?>\r\n<Error xmlns=\"http://s3.amazonaws.com/doc/\">\n  \
                <Code>\n NoSuchKey </Code></Error>";

@@ -98,7 +98,7 @@ impl SequentialSpec for Register {
 /// Everything that a store must show: the list, and the histories of the plan.
 pub async fn conforms<S: Store>(traits: Traits, plan: Plan, fresh: impl Fn() -> S) -> Tally {
     let ran = conformance::check(traits, &fresh).await;
-    let left_out = if traits.keeps_any_body { 0 } else { 3 };
+    let left_out = if traits.keeps_any_body { 0 } else { 2 };
     let covers = fresh().condition_covers_version();
     assert_eq!(ran + left_out + usize::from(!covers), conformance::ALL, "behaviours");
     let tally = check(plan, fresh).await.unwrap_or_else(|broken| panic!("{broken}"));

@@ -195,16 +195,8 @@ pub fn lease() -> impl Strategy<Value = Lease> {
     let terms = (prop::option::of(0..=MAX_TERM), prop::option::of(MIN_LEASE_MS..=MAX_LEASE_MS));
     let extra = vec((text(6), value()), 0..4);
     (flags, numbers, times, names, terms, extra, past(), request()).prop_map(
-        |(
-            (parked, slot_done, released),
-            (sequence, transitions, slot),
-            times,
-            names,
-            terms,
-            extra,
-            past,
-            request,
-        )| {
+        |(flags, numbers, times, names, terms, extra, past, request)| {
+            let ((parked, slot_done, released), (sequence, transitions, slot)) = (flags, numbers);
             let mut kept = Object::new();
             for (name, json) in extra {
                 kept.set(&name, json);
