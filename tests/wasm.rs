@@ -20,7 +20,6 @@ use edgelect::driver::Host;
 use edgelect::lease::Format;
 use edgelect::request::Body;
 use edgelect::store::Store;
-use edgelect::store::memory::Memory;
 use edgelect::web::{Fetched, Found, JsHost, Link, Settled, Web};
 use histories::Plan;
 use js_sys::{Array, Function, Object, Promise, Reflect};
@@ -143,34 +142,16 @@ async fn a_real_bucket_over_fetch_conforms() {
 }
 
 /// A storage of JavaScript behind the package's own host: `module` opens and closes it.
-struct Opened {
-    web: Web,
-    opened: JsValue,
-}
-
-impl Opened {
-    async fn of(module: &str) -> Self {
-        let open: Function = get(&import(module).await, "open").unchecked_into();
-        let opening: Promise = open.call0(&JsValue::NULL).expect("a function").unchecked_into();
-        let opened = JsFuture::from(opening).await.expect("a storage");
-        Self { web: Web::new(link_over(get(&opened, "storage")).await), opened }
-    }
-
-    fn fresh(&self) -> CustomStore {
-        CustomStore::new(self.web.clone(), &random_key(&self.web), Format::Native, 0)
-    }
-
-    async fn close(self) {
-        let close: Function = get(&self.opened, "close").unchecked_into();
-        let closed: Promise = close.call0(&self.opened).expect("a function").unchecked_into();
-        JsFuture::from(closed).await.expect("the storage ends");
-    }
-}
-
 async fn custom_conforms(module: &str, traits: Traits, long: u64) {
-    let storage = Opened::of(module).await;
-    conforms(traits, long, || storage.fresh()).await;
-    storage.close().await;
+    let open: Function = get(&import(module).await, "open").unchecked_into();
+    let opening: Promise = open.call0(&JsValue::NULL).expect("a function").unchecked_into();
+    let opened = JsFuture::from(opening).await.expect("a storage");
+    let web = Web::new(link_over(get(&opened, "storage")).await);
+    let fresh = || CustomStore::new(web.clone(), &random_key(&web), Format::Native, 0);
+    conforms(traits, long, fresh).await;
+    let close: Function = get(&opened, "close").unchecked_into();
+    let closed: Promise = close.call0(&opened).expect("a function").unchecked_into();
+    JsFuture::from(closed).await.expect("the storage ends");
 }
 
 /// `js/r2.js` over Miniflare's R2, as the package has it: the bucket is all that differs.
@@ -182,10 +163,4 @@ async fn an_r2_binding_conforms() {
 #[wasm_bindgen_test]
 async fn the_packages_memory_storage_conforms() {
     custom_conforms("tests/conformance/memory.mjs", Traits::COUNTED, 1_000).await;
-}
-
-#[wasm_bindgen_test]
-async fn memory_conforms_in_wasm() {
-    // `tests/stores.rs` plays more histories of it.
-    conforms(Traits::TIMELESS, histories::USUAL, Memory::default).await;
 }

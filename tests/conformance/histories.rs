@@ -24,7 +24,7 @@ const CLIENTS: u64 = 4;
 const MOST_UNHEARD: u64 = 3;
 
 /// How many histories a run plays; each broken store of `stores.rs` is found by one of the first three.
-pub const USUAL: u64 = 25;
+const USUAL: u64 = 25;
 
 /// As many as a long run plays, or the usual number. `EDGELECT_LONG=1` makes it a long run.
 pub fn how_many(long: u64, variable: Option<String>) -> u64 {

@@ -27,14 +27,12 @@ impl Shard {
     }
 
     /// One call of the service itself for the key of the shard.
-    async fn call(&self, verb: &str, more: Value) -> (u16, Value) {
+    async fn call(&self, verb: &str, mut asked: Value) -> (u16, Value) {
         let key = json!({ "pk": { "S": format!("SHARD#{}", self.id) }, "sk": { "S": "LOCK" } });
-        let mut asked = json!({ "TableName": self.table });
-        let fields = asked.as_object_mut().expect("an object");
-        fields.extend(more.as_object().expect("an object").clone());
-        match fields.get_mut("Item").and_then(Value::as_object_mut) {
-            Some(item) => item.extend(key.as_object().expect("an object").clone()),
-            None => drop(fields.insert("Key".to_owned(), key)),
+        asked["TableName"] = json!(self.table);
+        match asked.get_mut("Item") {
+            Some(item) => (item["pk"], item["sk"]) = (key["pk"].clone(), key["sk"].clone()),
+            None => asked["Key"] = key,
         }
         service(&self.aws, verb, &asked).await
     }
@@ -89,12 +87,12 @@ async fn a_wrong_table_region_or_key_is_told_by_the_services_own_code_and_overwr
     let right = Shard::new().await;
     let version = create(&right.store(), record("a", 1)).await.expect("nothing is in the way");
     let before = read(&right.store()).await;
-    let other = json!({ "TableName": random(), "BillingMode": "PAY_PER_REQUEST",
+    let other_keys = &random();
+    let other = json!({ "TableName": other_keys, "BillingMode": "PAY_PER_REQUEST",
                         "AttributeDefinitions": [{ "AttributeName": "id", "AttributeType": "S" }],
                         "KeySchema": [{ "AttributeName": "id", "KeyType": "HASH" }] });
     let (status, answer) = service(&right.aws, "CreateTable", &other).await;
     assert_eq!(status, 200, "{answer}");
-    let other_keys = other["TableName"].as_str().expect("a name");
     let missing = "was answered 400 ResourceNotFoundException: there is no such table here; create it, or \
                    correct its name, the region or the endpoint";
     for (name, table, region, code, said) in [
@@ -102,22 +100,17 @@ async fn a_wrong_table_region_or_key_is_told_by_the_services_own_code_and_overwr
         ("a region", &*right.table, Some("xx-nowhere-9"), "ResourceNotFoundException", missing),
         ("other keys", other_keys, None, "ValidationException", "keys must be pk and sk"),
     ] {
-        let config = DynamoDbConfig {
-            endpoint: Some(right.aws.endpoint.clone()),
-            region: region.map(str::to_owned),
-            table: table.to_owned(),
-            shard_id: right.id.clone(),
-            lease_ms: 15_000,
-        };
-        let wrong = DynamoDbStore::new(config, right.aws.credentials.clone(), native());
-        let faults =
-            crate::conformance_live::faults_of(&wrong.expect("a fine configuration"), &version)
-                .await;
+        let (endpoint, shard_id) = (Some(right.aws.endpoint.clone()), right.id.clone());
+        let (region, table) = (region.map(str::to_owned), table.to_owned());
+        let config = DynamoDbConfig { endpoint, region, table, shard_id, lease_ms: 15_000 };
+        let wrong = DynamoDbStore::new(config.clone(), right.aws.credentials.clone(), native());
+        let faults = super::faults_of(&wrong.expect("a fine configuration"), &version).await;
         assert_eq!(faults.len(), 3, "{name}");
         for fault in faults {
             assert_eq!((fault.kind, fault.status), (FaultKind::Misconfigured, Some(400)), "{name}");
             assert_eq!(fault.code.as_deref(), Some(code), "{name}");
-            assert!(fault.message.contains(said) && fault.message.contains(table), "{fault}");
+            let names = [said, &config.table].map(|name| fault.message.contains(name));
+            assert_eq!(names, [true, true], "{fault}");
         }
     }
     assert_eq!(read(&right.store()).await, before);
