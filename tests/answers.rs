@@ -6,4 +6,4 @@ mod lies;
 mod probe;
 mod route53;
 mod s3;
-mod told;
+pub mod told;

@@ -4,43 +4,20 @@
 use std::time::Duration;
 
 use crate::conformance_live::real::{self, Between, Bucket, Native, config, native, random};
-use edgelect::request::{self, Request, Response};
+use edgelect::request::{self, Body, Request, Response};
 use edgelect::store::FaultKind;
 use edgelect::store::epochs::Epochs;
 use edgelect::store::memory::Memory;
 use edgelect::store::{Operation, Outcome, Store};
 use edgelect::{
-    Config, Credentials, Electors, EpochStore, Handle, Host, Limits, S3Config, S3Store, lead,
-    native as daemon, new_election,
+    Config, Electors, EpochStore, Handle, Host, Limits, S3Config, S3Store, lead, native as daemon,
+    new_election,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 fn variable(name: &str) -> Option<String> {
     std::env::var(name.replace("EDGELECT_", "EDGELECT_TEST_")).ok()
-}
-
-#[tokio::test]
-async fn a_bucket_of_records_for_kubernetes_members_keeps_their_format() {
-    let host = native();
-    let kubernetes = |name: &str| match name {
-        "EDGELECT_FORMAT" => Some("kubernetes".to_owned()),
-        _ => variable(name),
-    };
-    let key = format!("kubernetes/{}.json", random());
-    let store = S3Store::from_vars(kubernetes, &key, host.clone()).expect("a store is named");
-    edgelect::init(&store, &host, &probe_config()).await.expect("a new group");
-    let read = Operation::Read { unless: None };
-    let Outcome::Found { reading, .. } = place(&key).perform(read).await.outcome else {
-        panic!("it was written")
-    };
-    let other = edgelect::lease::Flaw::OtherFormat;
-    let native = matches!(reading, edgelect::lease::Reading::Unreadable(flaw, told) if flaw == other && told.term.is_some());
-    assert!(native, "a store that is set to native sees the other format: {reading:?}");
-    let checkpoint = store.at(&format!("{key}.state")).expect("a good key");
-    edgelect::init(&checkpoint, &host, &probe_config()).await.expect("a new object");
-    let found = edgelect::driver::read_back(&place(&format!("{key}.state")), &host, 5_000).await;
-    assert!(found.is_some(), "other objects of the bucket are native");
 }
 
 fn place(key: &str) -> S3Store<Native> {
@@ -100,14 +77,12 @@ async fn c09_epochs_are_judged_before_lead_trusts_them() {
     assert!(message.contains("probe step \"create again\": it took a write"), "{message}");
 }
 
-/// A server that answers one connection by hand.
 async fn server() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has free ports");
     let address = listener.local_addr().expect("it is bound");
     (listener, format!("http://{address}"))
 }
 
-/// Reads one request without a body, and gives its head.
 async fn read_request(stream: &mut TcpStream) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -135,17 +110,19 @@ async fn answered(answer: &'static [u8], limit: usize) -> Result<Response, Strin
 #[tokio::test]
 async fn a_body_is_read_as_far_as_its_bound_and_says_so() {
     let whole = b"HTTP/1.1 200 OK\r\netag: \"v\"\r\ncontent-length: 10\r\n\r\n0123456789";
-    let response = answered(whole, 10).await.expect("an answer");
-    assert_eq!((response.body().bytes.len(), response.body().truncated), (10, false));
-    assert_eq!(request::text(response.headers(), "etag"), Some("\"v\""));
-    let response = answered(whole, 9).await.expect("an answer");
-    assert_eq!(
-        (response.body().bytes.as_slice(), response.body().truncated),
-        (&b"012345678"[..], true)
-    );
     let endless = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n3\r\ndef\r\n";
-    let response = answered(endless, 4).await.expect("nobody waits for the rest");
-    assert_eq!((response.body().bytes.as_slice(), response.body().truncated), (&b"abcd"[..], true));
+    for (answer, limit, expected, truncated) in [
+        (&whole[..], 10, "0123456789", false),
+        (whole, 9, "012345678", true),
+        // Nobody waits for the rest.
+        (endless, 4, "abcd", true),
+    ] {
+        let response = answered(answer, limit).await.expect("an answer");
+        let Body { bytes, truncated: cut } = response.body();
+        assert_eq!((bytes.as_slice(), *cut), (expected.as_bytes(), truncated), "{limit}");
+        let etag = (answer == whole).then_some("\"v\"");
+        assert_eq!(request::text(response.headers(), "etag"), etag);
+    }
 }
 
 #[tokio::test]
@@ -155,10 +132,8 @@ async fn half_an_answer_is_none_and_a_redirect_is_not_followed() {
     let redirect =
         b"HTTP/1.1 307 Away\r\nlocation: http://127.0.0.1:9/\r\ncontent-length: 0\r\n\r\n";
     let response = answered(redirect, 100).await.expect("an answer");
-    assert_eq!(
-        (response.status().as_u16(), request::text(response.headers(), "location")),
-        (307, Some("http://127.0.0.1:9/"))
-    );
+    let location = request::text(response.headers(), "location");
+    assert_eq!((response.status().as_u16(), location), (307, Some("http://127.0.0.1:9/")));
 }
 
 #[tokio::test]
@@ -206,18 +181,9 @@ async fn a_dropped_fetch_closes_its_connection() {
 async fn a_closed_port_is_unknown_in_one_line_without_a_secret() {
     let (listener, endpoint) = server().await;
     drop(listener);
-    let config = S3Config {
-        endpoint: Some(endpoint.clone()),
-        bucket: "jobs".to_owned(),
-        key: "leader.json".to_owned(),
-        ..S3Config::default()
-    };
-    let credentials = Credentials {
-        access_key_id: "the-key-id".to_owned(),
-        secret_access_key: "the-secret".to_owned(),
-        session_token: None,
-    };
-    let store = S3Store::new(config, credentials, native()).expect("a fine configuration");
+    let config =
+        S3Config { endpoint: Some(endpoint.clone()), ..worlds::bucket_with("leader.json") };
+    let store = S3Store::new(config, worlds::credentials(), native()).expect("a configuration");
     let Outcome::Unknown { cause, .. } =
         store.perform(Operation::Read { unless: None }).await.outcome
     else {
@@ -229,38 +195,35 @@ async fn a_closed_port_is_unknown_in_one_line_without_a_secret() {
     assert_eq!(line, format!("S3 bucket \"jobs\" at {endpoint}: {expected}"));
 }
 
-/// What a server of peers answers to this text, as text.
-async fn told_to(address: &str, asked: &str) -> String {
+async fn told_to(address: &str, line: &str) -> String {
     let mut stream = TcpStream::connect(address).await.expect("it listens");
-    stream.write_all(asked.as_bytes()).await.expect("it reads");
+    let head = format!("{line} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.expect("it reads");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.expect("it answers in text");
     answer
 }
 
-#[tokio::test]
-async fn peers_are_answered_while_others_say_nothing_and_only_at_the_one_path() {
-    let host = native();
-    let elector = Handle::new(new_election(&host, probe_config()).expect("randomness"));
-    let (listener, url) = server().await;
+/// Each of these lines is answered with this status and all of this, while somebody else says nothing.
+async fn are_answered(members: &impl daemon::Answers, page: bool, asked: &[(&str, u16, &[&str])]) {
+    let (host, (listener, url)) = (native(), server().await);
     let address = url.trim_start_matches("http://");
     let asking = async {
         let _silent = TcpStream::connect(address).await.expect("it listens");
-        for (asked, status, said) in [
-            ("GET /health/leadership", 404, "no leader is known"),
-            ("GET /health/leadership", 404, "cache-control: no-store"),
-            ("GET /", 404, "not found"),
-            ("POST /health/leadership", 405, "allow: GET"),
-            ("nonsense\r\n\r\n", 400, ""),
-        ] {
-            let head = format!("{asked} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
-            let told = told_to(address, &head).await;
+        for (line, status, said) in asked {
+            let told = told_to(address, line).await;
             let begins = told.starts_with(&format!("HTTP/1.1 {status} "));
-            assert!(begins && told.contains(said), "{asked}: {told}");
+            assert!(begins && said.iter().all(|said| told.contains(said)), "{line}: {told}");
+        }
+    };
+    let serving = async {
+        match page {
+            true => daemon::serve_page(&listener, members, &host).await,
+            false => daemon::serve_health(&listener, members, &host).await,
         }
     };
     tokio::select! {
-        never = daemon::serve_health(&listener, &elector, &host) => match never {},
+        never = serving => match never {},
         answered = tokio::time::timeout(Duration::from_secs(5), asking) => {
             answered.expect("a silent peer keeps nobody waiting");
         }
@@ -268,62 +231,39 @@ async fn peers_are_answered_while_others_say_nothing_and_only_at_the_one_path() 
 }
 
 #[tokio::test]
-async fn monitors_and_people_are_shown_the_member_and_the_page_names_its_own_script_alone() {
+async fn peers_monitors_and_people_are_answered_at_their_paths_and_nobody_elsewhere() {
     let host = native();
     let elector = Handle::new(new_election(&host, probe_config()).expect("randomness"));
-    let (listener, url) = server().await;
-    let address = url.trim_start_matches("http://");
-    let asking = async {
-        let ask =
-            |path: &str| format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
-        let metrics = told_to(address, &ask("/metrics")).await;
-        assert!(metrics.contains("content-type: application/openmetrics-text; version=1.0.0"));
-        assert!(metrics.contains("\nedgelect_authority{group=") && metrics.ends_with("# EOF\n"));
-        let page = told_to(address, &ask("/")).await;
-        assert!(page.starts_with("HTTP/1.1 200 ") && page.ends_with("</html>\n"));
-        assert!(page.contains("content-security-policy: default-src 'none'; script-src 'sha256-"));
-    };
-    tokio::select! {
-        never = daemon::serve_page(&listener, &elector, &host) => match never {},
-        () = asking => {}
-    }
+    let asked: [(_, _, &[&str]); 4] = [
+        ("GET /health/leadership", 404, &["no leader is known", "cache-control: no-store"]),
+        ("GET /", 404, &["not found"]),
+        ("POST /health/leadership", 405, &["allow: GET"]),
+        ("nonsense\r\n\r\n", 400, &[]),
+    ];
+    are_answered(&elector, false, &asked).await;
+    let metrics = "content-type: application/openmetrics-text; version=1.0.0";
+    // The page names its own script alone.
+    let script = "content-security-policy: default-src 'none'; script-src 'sha256-";
+    let asked: [(_, _, &[&str]); 2] = [
+        ("GET /metrics", 200, &[metrics, "\nedgelect_authority{group=", "\n# EOF\n"]),
+        ("GET /", 200, &[script, "</html>\n"]),
+    ];
+    are_answered(&elector, true, &asked).await;
 }
 
 #[tokio::test]
 async fn the_groups_of_a_process_share_a_server() {
-    let host = native();
-    let electors = Electors::new(host.clone(), Limits::default()).expect("limits");
+    let electors = Electors::new(native(), Limits::default()).expect("limits");
     let of = |group: &str| Config { lockfile_path: group.to_owned(), ..probe_config() };
-    let members = ["one", "two"].map(|group| {
+    let _members = ["one", "two"].map(|group| {
         electors.add(of(group), Memory::new(|| 0)).unwrap_or_else(|_| panic!("there is room"))
     });
-    let (listener, url) = server().await;
-    let address = url.trim_start_matches("http://");
-    let ask = async |path: &str| {
-        told_to(address, &format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n")).await
-    };
-    let asking = async {
-        let which = ask("/health/leadership").await;
-        assert!(which.starts_with("HTTP/1.1 400 ") && which.contains("which group?"), "{which}");
-        for group in ["two", "three"] {
-            let told = ask(&format!("/health/leadership?group={group}")).await;
-            assert!(told.starts_with("HTTP/1.1 404 "), "nobody leads it here: {told}");
-        }
-        let status = ask("/status.json").await;
-        let groups = ["one", "two"].map(|group| format!(r#""group":"{group}""#));
-        assert!(groups.iter().all(|group| status.contains(group)), "{status}");
-    };
-    tokio::select! {
-        never = daemon::serve_health(&listener, &electors, &host) => match never {},
-        () = asking => {}
-    }
-    drop(members);
-}
-
-#[tokio::test]
-async fn what_ends_before_a_signal_comes_back_as_it_is() {
-    let host = native();
-    let elector = Handle::new(new_election(&host, probe_config()).expect("randomness"));
-    let ended = daemon::stop_on_signals(&elector, async { 7 }).expect("signals can be caught");
-    assert_eq!(ended.await, 7);
+    // Nobody leads them here.
+    let asked: [(_, _, &[&str]); 4] = [
+        ("GET /health/leadership", 400, &["which group?"]),
+        ("GET /health/leadership?group=two", 404, &[]),
+        ("GET /health/leadership?group=three", 404, &[]),
+        ("GET /status.json", 200, &[r#""group":"one""#, r#""group":"two""#]),
+    ];
+    are_answered(&electors, false, &asked).await;
 }

@@ -8,7 +8,6 @@ use edgelect::{Input, Settings};
 
 use crate::alone::told::{AT_MS, Alone, found, matching, settings, text};
 
-/// The reservation of what is there, which has landed.
 fn reserved(settings: &Settings, body: &str) -> (Alone, Lease) {
     let mut alone = Alone::new(settings);
     let (lease, seen) = alone.until_written("\"0\"", body);
@@ -92,12 +91,10 @@ fn the_time_in_a_record_that_follows_a_caches_old_answer_is_not_of_that_time() {
     assert!(behind_ms <= 0, "members of S3lect take it {behind_ms} ms early");
 }
 
-/// What somebody is told who looks at the elector.
 fn told(alone: &Alone) -> Option<String> {
     alone.election.problem().map(edgelect::election::Problem::to_string)
 }
 
-/// A record of a member of another make.
 fn theirs(name: &str, updated: &str) -> String {
     format!(r#"{{"leaderID":"{name}","leaderAddr":"","lastUpdated":"{updated}"}}"#)
 }

@@ -18,7 +18,6 @@ fn shown(
     serde_json::from_str(&text).expect("a status is JSON")
 }
 
-/// One that has read this record.
 fn reader(settings: &Settings, record: &str) -> Alone {
     let mut alone = Alone::new(settings);
     alone.reads();
@@ -39,11 +38,9 @@ fn a_record_that_is_never_claimed_is_waited_for_with_the_way_out() {
         let alone = reader(&settings(), record);
         assert_eq!(alone.election.waiting(alone.now()), Some((Waiting::Closed(why), None)));
         let status = shown(&alone, status::status);
-        assert_eq!(
-            (&status["waiting"]["reason"], &status["waiting"]["untilMs"]),
-            (&json!("closed"), &Value::Null)
-        );
         let message = status["waiting"]["message"].as_str().expect("a sentence");
+        let waiting = json!({ "reason": "closed", "untilMs": null, "message": message });
+        assert_eq!(status["waiting"], waiting);
         assert!(message.contains(way_out) && status["error"] == message, "{status}");
     }
 }
@@ -81,24 +78,16 @@ fn anybody_sees_the_beginning_of_a_sessions_id_and_no_more() {
     alone.reads();
     alone.found("\"v\"", &record);
     let own = shown(&alone, status::status);
-    assert_eq!(
-        (&own["serverId"], &own["session"], &own["leaderId"]),
-        (&json!(ours), &json!(ours), &json!(theirs))
-    );
-    assert_eq!(own["history"][0]["by"], ours);
+    let named = |status: &Value| [&status["serverId"], &status["leaderId"]].map(Value::to_owned);
+    assert_eq!(named(&own), [ours, theirs]);
+    assert!(own["session"] == ours && own["history"][0]["by"] == ours, "{own}");
     let public = shown(&alone, status::public);
     assert!(public.get("session").is_none(), "{public}");
-    assert_eq!(
-        (&public["serverId"], &public["leaderId"]),
-        (&json!("01234567…"), &json!("fedcba98…"))
-    );
-    assert_eq!(
-        (&public["history"][0]["by"], &public["lastSlot"]["by"]),
-        (&json!("01234567…"), &json!("fedcba98…"))
-    );
+    assert_eq!(named(&public), ["01234567…", "fedcba98…"]);
+    let by = [&public["history"][0]["by"], &public["lastSlot"]["by"]];
+    assert_eq!(by, ["01234567…", "fedcba98…"]);
     let text = public.to_string();
     assert!(!text.contains(&ours[..9]) && !text.contains(&theirs[..9]), "{text}");
-    let named = reader(&settings(), LIVING);
-    let public = shown(&named, status::public);
-    assert_eq!((&public["serverId"], &public["leaderId"]), (&json!("ours"), &json!("other")));
+    let others = shown(&reader(&settings(), LIVING), status::public);
+    assert_eq!(named(&others), ["ours", "other"]);
 }

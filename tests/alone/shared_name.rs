@@ -3,15 +3,7 @@
 use edgelect::Settings;
 use edgelect::config::HostClock;
 
-use crate::alone::told::{Alone, settings};
-
-/// A record of a living session `other` of this name.
-fn record(name: &str, sequence: u64, more: &str) -> String {
-    format!(
-        r#"{{"leaderID":"{name}","session":"other","sequence":{sequence},"term":5,"leaseMs":15000,
-        "acquired":"2026-11-21T06:00:00Z","lastUpdated":"2026-11-21T06:58:12Z"{more}}}"#
-    )
-}
+use crate::alone::told::{Alone, record, settings};
 
 /// Shows these records, each at the next read, and gives what is said after each.
 fn said(alone: &mut Alone, records: &[String]) -> Vec<Option<String>> {
@@ -28,15 +20,12 @@ fn said(alone: &mut Alone, records: &[String]) -> Vec<Option<String>> {
 fn a_second_process_of_one_server_id_is_told_once_it_has_renewed_twice() {
     let advice = "the two never lead at once, but the leader's name does not tell which of them leads, and one takes \
                   over the lease that the other has parked. Give each process a serverId of its own, or none";
+    let (here, there) = (Some("here:8443"), r#","leaderAddr":"there:80""#);
     for (ours, more, places) in [
         (None, "", ""),
-        (Some("here:8443"), "", " (this one is at here:8443)"),
-        (None, r#","leaderAddr":"there:80""#, " (it is at \"there:80\")"),
-        (
-            Some("here:8443"),
-            r#","leaderAddr":"there:80""#,
-            " (it is at \"there:80\", this one at here:8443)",
-        ),
+        (here, "", " (this one is at here:8443)"),
+        (None, there, " (it is at \"there:80\")"),
+        (here, there, " (it is at \"there:80\", this one at here:8443)"),
     ] {
         let server_addr = ours.map(str::to_owned);
         let mut alone = Alone::new(&Settings { server_addr, ..settings() });

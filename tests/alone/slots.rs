@@ -14,7 +14,6 @@ const DAY_MS: u64 = 86_400_000;
 const SLOT_MS: u64 = AT_MS + 200_000;
 const TOMBSTONE: &str = r#"{"leaderID":"a","lastUpdated":"0001-01-01T00:00:00Z","term":1,"slot":5000,"slotDone":true,"acquired":"2026-11-21T06:00:00Z","session":"o","format":1}"#;
 
-/// A trigger for a slot, over a store that tells no time.
 fn trigger(session: &str, clock: HostClock, schedule: ScheduleSettings) -> Alone {
     let schedule = ScheduleSettings { period_ms: Some(MINUTE_MS), ..schedule };
     let config = config(&Settings { clock, ..settings() });
@@ -25,16 +24,12 @@ fn trigger(session: &str, clock: HostClock, schedule: ScheduleSettings) -> Alone
 
 /// A trigger whose claim over this record has just left, and what it claims with; it makes up for nothing.
 fn claiming(session: &str, record: &str) -> (Alone, Lease) {
-    claiming_as(session, skipping(SLOT_MS), record)
+    claiming_with(session, HostClock::Two, skipping(SLOT_MS), record)
 }
 
 fn skipping(slot_ms: u64) -> ScheduleSettings {
     let (slot_ms, missed) = (Some(slot_ms), Some(Missed::Skip));
     ScheduleSettings { slot_ms, missed, ..ScheduleSettings::default() }
-}
-
-fn claiming_as(session: &str, schedule: ScheduleSettings, record: &str) -> (Alone, Lease) {
-    claiming_with(session, HostClock::Two, schedule, record)
 }
 
 fn claiming_with(
@@ -80,7 +75,6 @@ fn over(events: &[Event]) -> Option<SlotsOver> {
     })
 }
 
-/// No request is answered any more.
 fn silence(alone: &mut Alone) -> SlotsOver {
     ends(alone, |_| unknown(), |_| unknown())
 }
@@ -95,7 +89,6 @@ fn after_silence(alone: &mut Alone, shown: &Outcome) -> SlotsOver {
     ends(alone, |alone| late(alone, shown.clone()), |alone| late(alone, Outcome::Refused))
 }
 
-/// The record of another slot.
 fn of_slot(slot_ms: u64) -> String {
     TOMBSTONE.replace("5000", &slot_ms.to_string())
 }
@@ -251,7 +244,7 @@ fn left_out_after_a_stop(policy: Policy, behind: u64) -> u64 {
     let (policy, missed) = (Some(policy), Some(Missed::All));
     let schedule = ScheduleSettings { policy, missed, ..skipping(SLOT_MS) };
     let record = of_slot(SLOT_MS - (behind + 1) * MINUTE_MS);
-    let (mut alone, claimed) = claiming_as("s", schedule, &record);
+    let (mut alone, claimed) = claiming_with("s", HostClock::Two, schedule, &record);
     assert_eq!(claimed.slot, Some(SLOT_MS - behind * MINUTE_MS));
     alone.tell(Input::Stop { park: false });
     alone.written("\"mine\"");

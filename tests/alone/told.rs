@@ -14,6 +14,18 @@ pub const AT_MS: u64 = 1_795_244_292_000;
 pub const LIVING: &str = r#"{"leaderID":"other","session":"o","sequence":1,"term":5,"leaseMs":15000,
     "acquired":"2026-11-21T06:00:00Z","lastUpdated":"2026-11-21T06:58:12Z"}"#;
 
+/// The same of a member of this name, after so many renewals, with more fields.
+pub fn record(name: &str, sequence: u64, more: &str) -> String {
+    let named = LIVING.replace("\"other\"", &format!("\"{name}\""));
+    named
+        .replace("\"sequence\":1", &format!("\"sequence\":{sequence}"))
+        .replace('}', &format!("{more}}}"))
+}
+
+pub fn tombstone(sequence: u64) -> String {
+    record("other", sequence, "").replace("2026-11-21T06:58:12Z", "0001-01-01T00:00:00Z")
+}
+
 pub struct Alone {
     pub election: Election,
     /// The monotonic clock. A host with one clock shows its wall clock in its place.
@@ -26,7 +38,6 @@ pub struct Alone {
     pub dated: bool,
     /// `Last-Modified`, where the store names one.
     pub modified_ms: Option<u64>,
-    /// How long an answer takes.
     pub takes_ms: u64,
     /// What it has said and nobody has asked for.
     pub told: Vec<Event>,
@@ -49,7 +60,6 @@ impl Alone {
         Self::of(Election::new(config(settings), "session".to_owned(), 7))
     }
 
-    /// A host with one clock.
     pub fn with_one_clock() -> Self {
         Self::new(&Settings { clock: HostClock::One, ..settings() })
     }
@@ -89,13 +99,11 @@ impl Alone {
         }
     }
 
-    /// The next request is a read.
     pub fn reads(&mut self) {
         let step = self.step();
         assert!(matches!(step, Step::Read { .. }), "at {} ms: {step:?}", self.ms);
     }
 
-    /// The next request is a claim.
     pub fn claims(&mut self) -> (Lease, Condition) {
         match self.step() {
             Step::Claim { lease, seen, .. } => (*lease, seen),
@@ -103,7 +111,6 @@ impl Alone {
         }
     }
 
-    /// The next request is a renewal.
     pub fn renews(&mut self) -> (Lease, Condition) {
         match self.step() {
             Step::Renew { lease, held, .. } => (*lease, Condition::Match(held)),
@@ -115,13 +122,11 @@ impl Alone {
         AT_MS + self.ahead_ms + self.ms
     }
 
-    /// What the store says of time.
     pub fn facts(&self) -> Facts {
         let date_ms = self.dated.then(|| self.store_ms() / 1_000 * 1_000);
         Facts { date_ms, last_modified_ms: self.modified_ms, ..Facts::default() }
     }
 
-    /// An answer, a while later.
     pub fn answer(&mut self, outcome: Outcome) {
         self.answer_with(outcome, Self::facts);
     }

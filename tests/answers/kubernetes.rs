@@ -59,15 +59,12 @@ fn a_duration_is_read_in_each_form_that_a_member_may_write() {
         let lease = lease_of(&THEIRS.replace(r#""45s""#, json));
         assert_eq!(lease.lease_ms, lease_ms, "{json}");
     }
-    let bare = ["-45", "4.5e1", "true", "[45]"].map(str::to_owned);
-    let quoted = ["", "s", "45x", "45s ", "4 5s", "1.2.3s"].map(|text| format!("\"{text}\""));
-    for json in bare.iter().chain(&quoted) {
-        let reading = read(&THEIRS.replace(r#""45s""#, json));
-        assert_eq!(reading, Reading::Unreadable(Flaw::Foreign, Remains::NONE), "{json}");
-    }
-    for json in ["\"0s\"", "\"999ms\"", "0"] {
-        let reading = read(&THEIRS.replace(r#""45s""#, json));
-        assert_eq!(reading, Reading::Unreadable(Flaw::Absurd, Remains::NONE), "{json}");
+    let foreign = r#"-45,4.5e1,true,[45],"","s","45x","45s ","4 5s","1.2.3s""#;
+    for (flaw, all) in [(Flaw::Foreign, foreign), (Flaw::Absurd, r#""0s","999ms",0"#)] {
+        for json in all.split(',') {
+            let reading = read(&THEIRS.replace(r#""45s""#, json));
+            assert_eq!(reading, Reading::Unreadable(flaw, Remains::NONE), "{json}");
+        }
     }
 }
 
@@ -85,20 +82,15 @@ fn s7_client_gos_own_name_of_the_duration_is_read_and_of_two_the_longer_counts()
         assert_eq!(lease.lease_ms, Some(lease_ms), "{fields}");
         assert_eq!(lease.extra.get("leaseDurationSeconds"), None, "it is not passed on as ours");
     }
+    let told = |flaw, lease_ms| Reading::Unreadable(flaw, Remains { term: None, lease_ms });
     for fields in [r#""leaseDurationSeconds": "soon""#, r#""leaseDurationSeconds": true"#] {
-        let foreign = Reading::Unreadable(Flaw::Foreign, Remains::NONE);
-        assert_eq!(read(&named(fields)), foreign, "{fields}");
+        assert_eq!(read(&named(fields)), told(Flaw::Foreign, None), "{fields}");
     }
     // Of a record that cannot be used, an hour at most.
     let damaged = named(r#""leaseDurationSeconds": 7200"#).replace(r#""node-123""#, "7");
-    let told = Remains { term: None, lease_ms: Some(3_600_000) };
-    assert_eq!(read(&damaged), Reading::Unreadable(Flaw::Foreign, told));
-    let Reading::Unreadable(Flaw::OtherFormat, told) =
-        edgelect::lease::read(named(r#""leaseDurationSeconds": 6"#).as_bytes())
-    else {
-        panic!("it is of the other format")
-    };
-    assert_eq!(told.lease_ms, Some(6_000));
+    assert_eq!(read(&damaged), told(Flaw::Foreign, Some(3_600_000)));
+    let six = Format::Native.read(named(r#""leaseDurationSeconds": 6"#).as_bytes());
+    assert_eq!(six, told(Flaw::OtherFormat, Some(6_000)));
 }
 
 #[test]
@@ -123,10 +115,10 @@ fn a_time_may_be_a_number_since_the_epoch_in_whatever_unit() {
 
 #[test]
 fn a_lease_is_released_where_nobody_holds_it_whatever_the_times_say() {
-    let released = [r#""""#, "null"].map(|json| THEIRS.replace(r#""node-123""#, json));
-    let absent = r#"{"leaseDuration":"1s","renewTime":"2024-02-02T10:15:30Z"}"#.to_owned();
-    for text in released.into_iter().chain([absent]) {
-        let lease = lease_of(&text);
+    let [empty, null] = [r#""""#, "null"].map(|json| THEIRS.replace(r#""node-123""#, json));
+    let absent = r#"{"leaseDuration":"1s","renewTime":"2024-02-02T10:15:30Z"}"#;
+    for text in [&empty, &null, absent] {
+        let lease = lease_of(text);
         assert!(lease.released() && lease.leader_id.is_empty(), "{text}");
     }
     let held = THEIRS.replace("2024-02-02T10:15:30.000Z", "0001-01-01T00:00:00Z");

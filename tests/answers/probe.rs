@@ -1,209 +1,32 @@
 //! The probe over an honest store, over one for each way to lie, and over stores that cannot be judged.
 
-use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::task::Poll;
 
-use edgelect::lease::Format;
 use edgelect::probe::{Effort, Finding, Judged, Offset, Report, Step, key, probe, violation};
 use edgelect::protocol::Protocol;
-use edgelect::store::memory::Memory;
 use edgelect::store::s3::S3;
-use edgelect::store::{
-    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version, is_probe,
-};
+use edgelect::store::{FaultKind, Operation, is_probe};
 use edgelect::{Host, S3Config, Store};
 use futures::executor::LocalPool;
+use serde_json::json;
 
+use crate::answers::lies::{Manner, Stand};
 use crate::answers::told::{NOW_MS, credentials, read, sent};
-use worlds::virtual_time::{Virtual, config, undated};
+use worlds::virtual_time::{Virtual, config};
 
 /// Longer than any probe here takes.
 const LIMIT_MS: u64 = 120_000;
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Manner {
-    Honest,
-    IgnoresConditions,
-    LooksBeforeItWrites,
-    TellsDate(i64),
-    Relays,
-    /// Each write takes so long.
-    IsSlow(u64),
-    /// Each operation takes so long.
-    IsFar(u64),
-    /// It carries a write out at once and answers a second later.
-    IsLate,
-    Denies,
-    /// So many operations are put off, without an effect, from the one of this number on.
-    AsksForPatience(u32, u32),
-    /// No operation has an answer.
-    IsSilent,
-    /// The store's clock is ahead by so much.
-    IsAhead(u64),
-    /// The wall clock moves on by so much before each answer: the machine was suspended.
-    Suspends(u64),
-    /// Looks before it writes, but in the race of this number.
-    LooksBeforeItWritesInRace(u32),
-    /// Keeps no condition of an object that is older than this.
-    ForgetsAfter(u64),
-    /// Answers a write with the version that the object had before.
-    AnswersWithTheOldVersion,
-    /// A cache on the way knows every version that it has seen.
-    SaysUnchanged,
-    /// Each reading names the time at which it comes.
-    IsModifiedNow,
-    /// As an honest one whose versions have several parts, and one that leaves a part out.
-    HasParts(bool),
+/// A store that asks for patience from the operation of this number on.
+fn busy(from: u64) -> Stand {
+    Stand::lying(&json!([[from, 999, "drops", "busy"], [from, 999, "read", "busy"]]))
 }
 
-struct Stand {
-    manner: Manner,
-    host: Virtual,
-    memory: Memory,
-    operations: Cell<u32>,
-    deleted: Cell<bool>,
-    changed_ms: Cell<u64>,
+fn ignoring_conditions() -> Stand {
+    Stand::lying(&json!([[0, 999, "takes", "honest"]]))
 }
 
-impl Stand {
-    fn new(manner: Manner) -> Self {
-        let host = Virtual::default();
-        let clock = host.clone();
-        let memory = Memory::new(move || clock.now().wall_ms);
-        let (operations, deleted, changed_ms) = Default::default();
-        Self { manner, host, memory, operations, deleted, changed_ms }
-    }
-
-    fn report(&self, effort: Effort) -> Report {
-        probed(self, &self.host, effort, 10)
-    }
-
-    fn judged(&self) -> Vec<Judged> {
-        self.report(Effort::at_start(&config())).judged
-    }
-
-    /// Writes without a condition, and says what a store says that has kept it.
-    async fn overwrite(&self, body: Vec<u8>) -> Outcome {
-        self.memory.overwrite(Some(body));
-        let read = self.memory.perform(read()).await;
-        match read.outcome {
-            Outcome::Found { version, .. } => Outcome::Written { version: Some(version) },
-            other => other,
-        }
-    }
-
-    async fn lie(&self, body: Vec<u8>, condition: &Condition) -> Option<Outcome> {
-        let lies = match self.manner {
-            Manner::IgnoresConditions => true,
-            Manner::LooksBeforeItWritesInRace(race)
-                if self.operations.get() < 11 + 6 * (race - 1) =>
-            {
-                false
-            }
-            Manner::LooksBeforeItWrites | Manner::LooksBeforeItWritesInRace(_) => {
-                let unless = match condition {
-                    Condition::Match(version) => version.clone(),
-                    Condition::Absent => return None,
-                };
-                let read = Operation::Read { unless: Some(unless) };
-                let unchanged = self.memory.perform(read).await.outcome == Outcome::Unchanged;
-                // The others of a race go first.
-                tokio::task::yield_now().await;
-                unchanged
-            }
-            Manner::ForgetsAfter(ms) => self.host.now_ms.get() - self.changed_ms.get() > ms,
-            Manner::HasParts(false) => {
-                matches!(condition, Condition::Match(version) if version.0.ends_with("-near"))
-            }
-            _ => false,
-        };
-        if lies { Some(self.overwrite(body).await) } else { None }
-    }
-}
-
-impl Store for Stand {
-    async fn perform(&self, operation: Operation) -> Answer {
-        let number = self.operations.get();
-        self.operations.set(number + 1);
-        let cause = |kind| Fault::new(kind, "what happened");
-        match self.manner {
-            Manner::Denies => {
-                let outcome = Outcome::Rejected(cause(FaultKind::Denied));
-                return Answer { outcome, facts: Facts::default() };
-            }
-            Manner::AsksForPatience(from, times) if (from..from + times).contains(&number) => {
-                return Answer::unknown(cause(FaultKind::Unavailable));
-            }
-            Manner::IsSilent => std::future::pending().await,
-            Manner::IsFar(ms) => self.host.sleep(ms).await,
-            Manner::IsSlow(ms) => self.host.now_ms.set(self.host.now_ms.get() + ms),
-            Manner::Suspends(ms) => self.host.stepped_ms.set(self.host.stepped_ms.get() + ms),
-            _ => {}
-        }
-        if let Operation::Write { record, condition } = &operation
-            && let Some(outcome) = self.lie(record.body(Format::Native), condition).await
-        {
-            return Answer { outcome, facts: Facts::default() };
-        }
-        if operation == Operation::Delete {
-            self.deleted.set(true);
-            self.memory.overwrite(None);
-            return undated(Outcome::Missing);
-        }
-        if let (Manner::SaysUnchanged, Operation::Read { unless: Some(_) }) =
-            (self.manner, &operation)
-        {
-            return Answer { outcome: Outcome::Unchanged, facts: Facts::default() };
-        }
-        let old = match &operation {
-            Operation::Write { condition: Condition::Match(version), .. } => Some(version.clone()),
-            _ => None,
-        };
-        let mut answer = self.memory.perform(operation).await;
-        if let Outcome::Written { version } = &mut answer.outcome {
-            self.changed_ms.set(self.host.now_ms.get());
-            if self.manner == Manner::AnswersWithTheOldVersion {
-                *version = old.or(version.take());
-            }
-        }
-        if self.manner == Manner::IsLate {
-            self.host.sleep(1_000).await;
-        }
-        if self.manner == Manner::IsModifiedNow && answer.facts.last_modified_ms.is_some() {
-            answer.facts.last_modified_ms = answer.facts.date_ms;
-        }
-        if let Manner::IsAhead(ms) = self.manner {
-            answer.facts.date_ms = answer.facts.date_ms.map(|now_ms| now_ms + ms);
-            answer.facts.last_modified_ms = answer.facts.last_modified_ms.map(|at_ms| at_ms + ms);
-        }
-        if let Manner::TellsDate(shift_ms) = self.manner {
-            answer.facts.date_ms =
-                answer.facts.date_ms.and_then(|ms| ms.checked_add_signed(shift_ms));
-        }
-        answer.facts.relayed = self.manner == Manner::Relays;
-        answer
-    }
-
-    fn condition_covers_version(&self) -> bool {
-        true
-    }
-
-    fn near_misses(&self, version: &Version) -> Vec<Version> {
-        match self.manner {
-            Manner::HasParts(_) => {
-                vec![Version("\"other\"".to_owned()), Version(format!("{}-near", version.0))]
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    fn describe(&self) -> String {
-        "the stand-in".to_owned()
-    }
-}
-
-/// Runs a probe to its end, in steps of so many milliseconds.
 pub fn probed(store: &impl Store, host: &Virtual, effort: Effort, step_ms: u64) -> Report {
     let config = config();
     ended_report(probe(store, host, &config, effort, |_| {}), host, step_ms)
@@ -225,12 +48,11 @@ fn ended_report(
     panic!("the probe does not end")
 }
 
-fn refused_at(manner: Manner) -> Option<Step> {
-    let stand = Stand::new(manner);
+fn refused_at(stand: &Stand) -> Option<Step> {
     let judged = stand.judged();
-    let fault = violation(&stand, &judged)?;
+    let fault = violation(stand, &judged)?;
     let Judged { step, finding } = judged.last().expect("there is a violation");
-    assert!(matches!(finding, Finding::Violated(_)), "{manner:?}: it ends there: {judged:?}");
+    assert!(matches!(finding, Finding::Violated(_)), "it ends there: {judged:?}");
     assert_eq!(fault.kind, FaultKind::Misconfigured);
     let names_both = format!("the stand-in: probe step \"{}\": it", step.name());
     assert!(fault.message.starts_with(&names_both), "{}", fault.message);
@@ -239,7 +61,7 @@ fn refused_at(manner: Manner) -> Option<Step> {
 
 #[test]
 fn an_honest_store_passes_every_step() {
-    let stand = Stand::new(Manner::Honest);
+    let stand = Stand::new(Manner::Plain);
     let judged = stand.judged();
     let later = [Step::LaterCreate, Step::LaterUpdate];
     let holds = |steps: &[Step]| -> Vec<Judged> {
@@ -250,7 +72,7 @@ fn an_honest_store_passes_every_step() {
     assert_eq!(judged, holds(&at_start));
     assert_eq!(violation(&stand, &judged), None);
     let thorough = |manner| Stand::new(manner).report(Effort::thorough(1)).judged;
-    assert_eq!(thorough(Manner::Honest), holds(&plain.collect::<Vec<_>>()));
+    assert_eq!(thorough(Manner::Plain), holds(&plain.collect::<Vec<_>>()));
     assert_eq!(thorough(Manner::HasParts(true)), holds(&Step::ALL));
 }
 
@@ -287,11 +109,11 @@ fn c26_an_answer_that_a_condition_could_not_rest_on_is_a_violation() {
     ends_with(Manner::HasParts(false), 0, Step::NearUpdate, "did not hold");
 }
 
-/// What else a store may break, alone and together, is in `lies.rs`.
 #[test]
 fn c09_c26_a_store_that_breaks_a_condition_is_refused_and_the_step_is_named() {
-    assert_eq!(refused_at(Manner::IgnoresConditions), Some(Step::UpdateOfNothing));
-    assert_eq!(refused_at(Manner::LooksBeforeItWrites), Some(Step::Race));
+    assert_eq!(refused_at(&ignoring_conditions()), Some(Step::UpdateOfNothing));
+    let looks = Stand::new(Manner::LooksBeforeItWrites(0));
+    assert_eq!(refused_at(&looks), Some(Step::Race));
 }
 
 #[test]
@@ -299,24 +121,28 @@ fn c26_clocks_that_are_further_apart_than_store_skew_are_refused() {
     // storeSkew is 2 s, and both times are whole seconds.
     for (shift_ms, step) in [(0, None), (3_000, None), (4_000, Some(Step::Clocks))] {
         for shift_ms in [shift_ms, -shift_ms] {
-            assert_eq!(refused_at(Manner::TellsDate(shift_ms)), step, "{shift_ms}");
+            let stand = Stand::new(Manner::TellsTimes(shift_ms, 0));
+            assert_eq!(refused_at(&stand), step, "{shift_ms}");
         }
     }
-    assert_eq!(refused_at(Manner::IsSlow(1_700)), None, "what took long is old and no skew");
-    assert_eq!(refused_at(Manner::Suspends(3_600_000)), None, "nor is a suspended machine");
+    // What took long is old and no skew, and nor is a suspended machine.
+    for manner in [Manner::IsSlow(1_700), Manner::Suspends(3_600_000)] {
+        assert_eq!(refused_at(&Stand::new(manner)), None, "{manner:?}");
+    }
 }
 
 #[test]
 fn c26_what_the_store_refuses_for_good_is_told_apart_from_what_may_pass() {
     // How many steps there were, and how many of them are not clear.
-    for (manner, steps, refused) in [
-        (Manner::Denies, (1, 1), Some(FaultKind::Denied)),
-        (Manner::Relays, (8, 1), None),
-        (Manner::AsksForPatience(0, 100), (1, 1), None),
-        (Manner::IgnoresConditions, (1, 0), None),
+    let denies = json!([[0, 999, "drops", "rejected"], [0, 999, "read", "rejected"]]);
+    for (stand, steps, refused) in [
+        (Stand::lying(&denies), (1, 1), Some(FaultKind::Denied)),
+        (Stand::new(Manner::Relays), (8, 1), None),
+        (busy(0), (1, 1), None),
+        (ignoring_conditions(), (1, 0), None),
     ] {
-        let report = Stand::new(manner).report(Effort::at_start(&config()));
-        assert_eq!(report.refusal().map(|fault| fault.kind), refused, "{manner:?}: {report:?}");
+        let report = stand.report(Effort::at_start(&config()));
+        assert_eq!(report.refusal().map(|fault| fault.kind), refused, "{report:?}");
         let unclear =
             |one: &&Judged| matches!(one.finding, Finding::Unclear(_) | Finding::Refused(_));
         assert_eq!((report.judged.len(), report.judged.iter().filter(unclear).count()), steps);
@@ -326,22 +152,14 @@ fn c26_what_the_store_refuses_for_good_is_told_apart_from_what_may_pass() {
 #[test]
 fn c26_a_racy_store_is_found_by_the_first_race_that_shows_it() {
     let found = |races| {
-        let stand = Stand::new(Manner::LooksBeforeItWritesInRace(3));
+        // From the third race on.
+        let stand = Stand::new(Manner::LooksBeforeItWrites(10 + 2 * 6));
         let report = stand.report(Effort::thorough(races));
-        (violation(&stand, &report.judged).is_some(), stand.operations.get())
+        (violation(&stand, &report.judged).is_some(), stand.asked.get())
     };
     assert_eq!(found(2), (false, 10 + 2 * 6 + 1 + 4 + 1));
     assert_eq!(found(3), (true, 10 + 3 * 6 + 1));
     assert_eq!(found(50), (true, 10 + 3 * 6 + 1), "it ends there");
-}
-
-#[test]
-fn c26_a_store_that_asks_for_patience_gets_it_once_in_each_step() {
-    let stand = Stand::new(Manner::AsksForPatience(0, 100));
-    let finding = Finding::Unclear("what happened".to_owned());
-    assert_eq!(stand.judged(), [Judged { step: Step::UpdateOfNothing, finding }]);
-    assert_eq!(stand.operations.get(), 4, "a write and a reading, and both again");
-    assert!(!stand.deleted.get(), "there is nothing to clean up");
 }
 
 #[test]
@@ -368,15 +186,14 @@ fn c26_a_slow_store_delays_a_start_by_five_requests_at_most() {
         let ends = report.judged.iter().all(|one| one.finding == Finding::Holds);
         assert_eq!(ends, percent <= 30, "{percent}: {report:?}");
     }
-    let stand = Stand::new(Manner::AsksForPatience(6, 100));
-    let in_haste = Effort { limit_ms: 1_000, ..Effort::at_start(&config()) };
-    stand.report(in_haste);
+    let stand = busy(6);
+    stand.report(Effort { limit_ms: 1_000, ..Effort::at_start(&config()) });
     assert!(stand.host.now().mono_ms < 1_000, "there is no time for a pause");
 }
 
 #[test]
 fn c26_the_object_of_a_probe_is_taken_away_whatever_it_found() {
-    for manner in [Manner::Honest, Manner::LooksBeforeItWrites] {
+    for manner in [Manner::Plain, Manner::LooksBeforeItWrites(0)] {
         let stand = Stand::new(manner);
         stand.judged();
         assert!(stand.deleted.get(), "{manner:?}");
@@ -387,9 +204,10 @@ fn c26_the_object_of_a_probe_is_taken_away_whatever_it_found() {
 #[test]
 fn the_stores_clock_is_told_as_well_as_its_answers_tell_it() {
     for ahead_ms in [0, 1_000, 7_000] {
-        let report = Stand::new(Manner::IsAhead(ahead_ms)).report(Effort::thorough(1));
+        let ahead = Stand::new(Manner::TellsTimes(ahead_ms, ahead_ms));
+        let report = ahead.report(Effort::thorough(1));
         let Some(Offset { ms, error_ms }) = report.offset else { panic!("{report:?}") };
-        assert!(ms.abs_diff(ahead_ms as i64) <= error_ms, "{ahead_ms}: {ms} within {error_ms}");
+        assert!(ms.abs_diff(ahead_ms) <= error_ms, "{ahead_ms}: {ms} within {error_ms}");
         assert!(error_ms <= 500, "{error_ms}");
         assert_eq!(report.finding(), &Finding::Holds);
     }
@@ -398,17 +216,12 @@ fn the_stores_clock_is_told_as_well_as_its_answers_tell_it() {
 }
 
 #[test]
-fn only_the_key_of_a_probe_is_one() {
-    let key = key("jobs/leader.json", &Virtual::default()).expect("randomness");
-    assert!(is_probe(&key), "{key}");
+fn s3_no_object_but_a_probes_can_be_deleted() {
+    let probed = key("jobs/leader.json", &Virtual::default()).expect("randomness");
+    assert!(is_probe(&probed), "{probed}");
     for key in ["jobs/leader.json", "leader.probe-", "leader.probe-1", ".probe-/leader.json"] {
         assert!(!is_probe(key), "{key}");
     }
-}
-
-#[test]
-fn s3_no_object_but_a_probes_can_be_deleted() {
-    let probed = key("jobs/leader.json", &Virtual::default()).expect("randomness");
     for (key, method) in [("jobs/leader.json".to_owned(), None), (probed, Some("DELETE"))] {
         let config = S3Config { bucket: "jobs".to_owned(), key, ..S3Config::default() };
         let s3 = S3::new(config).expect("a fine configuration");
@@ -423,12 +236,11 @@ fn c26_the_probes_of_two_servers_do_not_meet() {
     // Whatever a host draws goes into the key.
     let host = |drawn| Virtual::default().seeded(drawn);
     let keys = [1, 2].map(|drawn| key("jobs/leader.json", &host(drawn)).expect("randomness"));
-    assert!(
-        keys[0] != keys[1] && keys.iter().all(|key| key.starts_with("jobs/leader.json.probe-"))
-    );
+    assert_ne!(keys[0], keys[1]);
+    assert!(keys.iter().all(|key| key.starts_with("jobs/leader.json.probe-")), "{keys:?}");
     // Even if they did, neither would take the other's writes for its own.
     for sequence in 1..=10 {
-        let stand = Stand::new(Manner::Honest);
+        let stand = Stand::new(Manner::Plain);
         let theirs = format!(r#"{{"leaderID":"probe","session":"theirs","sequence":{sequence}}}"#);
         stand.memory.overwrite(Some(theirs.clone().into_bytes()));
         let judged = stand.judged();

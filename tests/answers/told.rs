@@ -7,7 +7,6 @@ use edgelect::request::{self, Body, Request, Response};
 use edgelect::store::{Answer, Condition, Fault, FaultKind, Operation, Outcome, Record, Version};
 use http::{HeaderName, HeaderValue};
 
-/// Fri, 21 Nov 2025 10:00:00 GMT
 pub const NOW_MS: u64 = 1_763_719_200_000;
 pub const DATE: &str = "Fri, 21 Nov 2025 10:00:00 GMT";
 
@@ -23,7 +22,6 @@ pub fn read_unless(version: &Version) -> Operation {
     Operation::Read { unless: Some(version.clone()) }
 }
 
-/// A write of these bytes.
 pub fn write(bytes: impl Into<Vec<u8>>, condition: Condition) -> Operation {
     Operation::Write { record: Record::Raw(bytes.into()), condition }
 }
@@ -55,7 +53,6 @@ pub fn with(mut response: Response, name: &str, value: &str) -> Response {
     response
 }
 
-/// The same without the headers of a name.
 pub fn without(mut response: Response, name: &str) -> Response {
     response.headers_mut().remove(name);
     response
@@ -70,7 +67,6 @@ pub fn url(request: &Request) -> String {
     request.uri().to_string()
 }
 
-/// One operation, told answer by answer.
 pub struct Talk<'s, P: Protocol> {
     store: &'s P,
     pub exchange: P::Exchange,
@@ -87,6 +83,13 @@ impl<'s, P: Protocol> Talk<'s, P> {
         Self { store, exchange: store.begin(operation), wall_ms }
     }
 
+    /// An operation of which something was sent, and that.
+    pub fn begun(store: &'s P, operation: Operation) -> (Self, Request) {
+        let mut talk = Self::new(store, operation);
+        let request = talk.sends();
+        (talk, request)
+    }
+
     pub fn sends(&mut self) -> Request {
         self.tries(&credentials()).expect("it can be sent")
     }
@@ -100,45 +103,58 @@ impl<'s, P: Protocol> Talk<'s, P> {
         self.store.answer(&mut self.exchange, response, self.wall_ms)
     }
 
-    /// The answer that ends it.
+    #[track_caller]
+    pub fn again(&mut self, response: Response) -> Request {
+        assert_eq!(self.hears(response), Next::Again);
+        self.sends()
+    }
+
     pub fn ends(&mut self, response: Response) -> Answer {
         match self.hears(response) {
             Next::Done(answer) => answer,
             other => panic!("the exchange goes on: {other:?}"),
         }
     }
+
+    /// The end where every response is this one, and whether fresh credentials were asked for, which happens once at most.
+    fn ends_with(mut self, response: Response) -> (Answer, bool) {
+        self.sends();
+        match self.hears(response.clone()) {
+            Next::Done(answer) => (answer, false),
+            Next::Refresh => {
+                self.sends();
+                (self.ends(response), true)
+            }
+            Next::Again => panic!("the exchange goes on after {response:?}"),
+        }
+    }
 }
 
-/// What an operation sends first.
 pub fn sent(store: &impl Protocol, operation: Operation) -> Request {
-    Talk::new(store, operation).sends()
+    Talk::begun(store, operation).1
 }
 
-/// The answer to an operation whose every response is this one; the first must end it, or ask for fresh credentials.
+/// The answer to an operation whose every response is this one.
 pub fn told(store: &impl Protocol, operation: Operation, response: Response) -> Answer {
     told_at(store, operation, response, NOW_MS)
 }
 
 /// The same on a machine whose wall clock shows this.
-pub fn told_at(
-    store: &impl Protocol,
-    operation: Operation,
-    response: Response,
-    wall_ms: u64,
-) -> Answer {
-    let mut talk = Talk::at(store, operation, wall_ms);
-    talk.sends();
-    match talk.hears(response.clone()) {
-        Next::Done(answer) => answer,
-        Next::Refresh => {
-            talk.sends();
-            talk.ends(response)
-        }
-        Next::Again => panic!("the exchange goes on after {response:?}"),
-    }
+pub fn told_at(store: &impl Protocol, asked: Operation, response: Response, ms: u64) -> Answer {
+    Talk::at(store, asked, ms).ends_with(response).0
 }
 
-/// An outcome without its details, for tables.
+/// Whether the store asks for fresh credentials at each of these times after [`NOW_MS`].
+pub fn refreshes<P: Protocol, const N: usize>(
+    store: &P,
+    operation: &Operation,
+    response: &Response,
+    after_ms: [u64; N],
+) -> [bool; N] {
+    let at = |ms| Talk::at(store, operation.clone(), NOW_MS + ms);
+    after_ms.map(|ms| at(ms).ends_with(response.clone()).1)
+}
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Means {
     Found,
@@ -147,6 +163,8 @@ pub enum Means {
     Written,
     Refused,
     Unknown(FaultKind),
+    /// Whatever the cause.
+    Unsure,
     Rejected(FaultKind),
 }
 
@@ -162,7 +180,8 @@ pub fn means(outcome: &Outcome) -> Means {
     }
 }
 
-/// Each of these answers to each of these operations means this; the faults, if it is one.
+/// Each of these answers to each of these operations means this; the faults, if it is one. None shows a secret, or repeats
+/// what others say.
 #[track_caller]
 pub fn mean<P: Protocol>(
     store: impl Fn() -> P,
@@ -176,11 +195,27 @@ pub fn mean<P: Protocol>(
             let outcome = told(&store(), operation.clone(), response.clone()).outcome;
             let body = String::from_utf8_lossy(&response.body().bytes).into_owned();
             let (status, headers) = (response.status(), response.headers());
-            assert_eq!(means(&outcome), expected, "{operation:?}: {status} {headers:?} {body:?}");
-            faults.extend(fault_of(outcome));
+            let found = match means(&outcome) {
+                Means::Unknown(_) if expected == Means::Unsure => Means::Unsure,
+                found => found,
+            };
+            assert_eq!(found, expected, "{operation:?}: {status} {headers:?} {body:?}");
+            let fault = fault_of(outcome);
+            let shown = fault.as_ref().map_or("", |fault| fault.message.as_str());
+            let secrets = ["the-secret", "the-token", "the-message"];
+            assert!(!secrets.iter().any(|secret| shown.contains(secret)), "{shown}");
+            faults.extend(fault);
         }
     }
     faults
+}
+
+#[track_caller]
+pub fn all_say(faults: &[Fault], words: &[&str]) {
+    for fault in faults {
+        let missing = words.iter().find(|word| !fault.message.contains(**word));
+        assert_eq!(missing, None, "{fault}");
+    }
 }
 
 fn fault_of(outcome: Outcome) -> Option<Fault> {
@@ -193,24 +228,4 @@ fn fault_of(outcome: Outcome) -> Option<Fault> {
 #[track_caller]
 pub fn fault(outcome: Outcome) -> Fault {
     fault_of(outcome.clone()).unwrap_or_else(|| panic!("no fault: {outcome:?}"))
-}
-
-/// Whether the store asks for fresh credentials at each of these times after [`NOW_MS`].
-pub fn refreshes<P: Protocol, const N: usize>(
-    store: &P,
-    operation: &Operation,
-    response: &Response,
-    after_ms: [u64; N],
-) -> [bool; N] {
-    after_ms.map(|ms| {
-        let mut talk = Talk::at(store, operation.clone(), NOW_MS + ms);
-        talk.sends();
-        let asks = talk.hears(response.clone()) == Next::Refresh;
-        if asks {
-            // Once in an exchange.
-            talk.sends();
-            talk.ends(response.clone());
-        }
-        asks
-    })
 }

@@ -5,7 +5,7 @@ use edgelect::request::{self, Request, Response};
 use edgelect::sigv4::{self, Coverage, KeyCache};
 use edgelect::{Credentials, DynamoDbConfig, DynamoDbStore, Route53Config, Route53Store};
 
-pub const DOMAIN: &str = "conformance.example.com";
+const DOMAIN: &str = "conformance.example.com";
 
 pub fn post(url: &str, headers: &[(&str, &str)], body: String) -> Request {
     request::new(http::Method::POST, url, headers, body.into_bytes()).expect("the URL is one")
@@ -39,42 +39,30 @@ impl<H: Host + Clone> Aws<H> {
         self.host.fetch(request, 1 << 20).await.expect("an answer")
     }
 
-    /// The table that is made, by its name.
     pub async fn new_table(&self) -> String {
         let table = format!("conformance-{}", &self.random()[..8]);
-        let attribute = |name: &str| format!(r#"{{"AttributeName":"{name}","AttributeType":"S"}}"#);
-        let key =
-            |name: &str, kind: &str| format!(r#"{{"AttributeName":"{name}","KeyType":"{kind}"}}"#);
         let url = format!("{}/", self.endpoint);
         let headers = [
             ("content-type", "application/x-amz-json-1.0"),
             ("x-amz-target", "DynamoDB_20120810.CreateTable"),
         ];
         let body = format!(
-            r#"{{"TableName":"{table}","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{},{}],"KeySchema":[{},{}]}}"#,
-            attribute("pk"),
-            attribute("sk"),
-            key("pk", "HASH"),
-            key("sk", "RANGE")
+            r#"{{"TableName":"{table}","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[
+            {{"AttributeName":"pk","AttributeType":"S"}},{{"AttributeName":"sk","AttributeType":"S"}}],"KeySchema":[
+            {{"AttributeName":"pk","KeyType":"HASH"}},{{"AttributeName":"sk","KeyType":"RANGE"}}]}}"#
         );
         self.call("dynamodb", post(&url, &headers, body)).await;
         table
     }
 
-    /// The item of a shard.
     pub fn item(&self, table: &str, shard: &str) -> DynamoDbStore<H> {
-        let config = DynamoDbConfig {
-            endpoint: Some(self.endpoint.clone()),
-            region: None,
-            table: table.to_owned(),
-            shard_id: shard.to_owned(),
-            lease_ms: 3_000,
-        };
+        let (endpoint, region) = (Some(self.endpoint.clone()), None);
+        let (table, shard_id) = (table.to_owned(), shard.to_owned());
+        let config = DynamoDbConfig { endpoint, region, table, shard_id, lease_ms: 3_000 };
         DynamoDbStore::new(config, self.credentials.clone(), self.host.clone())
             .expect("a usable configuration")
     }
 
-    /// The zone that is made, by its id.
     pub async fn new_zone(&self) -> String {
         let url = format!("{}/2013-04-01/hostedzone", self.endpoint);
         let body = format!(
@@ -87,7 +75,6 @@ impl<H: Host + Clone> Aws<H> {
         rest.split('<').next().expect("there is always a first").to_owned()
     }
 
-    /// The record set of a key.
     pub fn record(&self, zone: &str, key: &str) -> Route53Store<H> {
         let config = Route53Config {
             endpoint: Some(self.endpoint.clone()),

@@ -8,7 +8,6 @@ use edgelect::store::{Answer, Condition, Facts, Fault, Operation, Outcome, Store
 /// Every how many operations a broken store breaks its word.
 const NOW_AND_THEN: u64 = 4;
 
-/// How a store keeps the contract, or does not.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Manner {
     Honest,
@@ -38,7 +37,6 @@ impl Manner {
     ];
 }
 
-/// The store.
 pub struct Double {
     manner: Manner,
     operations: Cell<u64>,
@@ -71,38 +69,23 @@ impl Double {
         Outcome::Found { version, reading: lease::read(&states[at]) }
     }
 
-    fn holds(&self, condition: &Condition) -> bool {
-        match condition {
-            Condition::Absent => self.version().is_none(),
-            Condition::Match(version) => self.version().as_ref() == Some(version),
-        }
-    }
-
-    fn written(&self, body: Vec<u8>) -> Outcome {
-        self.states.borrow_mut().push(body);
-        Outcome::Written { version: self.version() }
-    }
-
     async fn write(&self, body: Vec<u8>, condition: Condition, breaks: bool) -> Outcome {
-        let holds = self.holds(&condition);
-        match self.manner {
-            Manner::AppliesRefused if breaks && !holds => {
-                self.written(body);
-                Outcome::Refused
-            }
-            Manner::IgnoresConditions if breaks && self.version().is_some() => self.written(body),
-            Manner::Forgets if breaks && holds => Outcome::Written { version: self.version() },
-            Manner::RefusesItsOwn if breaks && holds => {
-                self.written(body);
-                Outcome::Refused
-            }
-            Manner::LooksBeforeItWrites if holds => {
-                crate::conformance::pause().await;
-                self.written(body)
-            }
-            _ if holds => self.written(body),
-            _ => Outcome::Refused,
+        let held = self.version().map_or(Condition::Absent, Condition::Match);
+        let holds = condition == held;
+        let (lands, says) = match self.manner {
+            Manner::AppliesRefused => (holds || breaks, holds),
+            Manner::IgnoresConditions => [holds || breaks && held != Condition::Absent; 2].into(),
+            Manner::Forgets => (holds && !breaks, holds),
+            Manner::RefusesItsOwn => (holds, holds && !breaks),
+            _ => (holds, holds),
+        };
+        if self.manner == Manner::LooksBeforeItWrites && holds {
+            crate::conformance::pause().await;
         }
+        if lands {
+            self.states.borrow_mut().push(body);
+        }
+        if says { Outcome::Written { version: self.version() } } else { Outcome::Refused }
     }
 }
 

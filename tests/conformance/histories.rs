@@ -16,31 +16,27 @@ use futures::stream;
 use stateright::semantics::{ConsistencyTester, LinearizabilityTester, SequentialSpec};
 
 use crate::chance::Chance;
-use crate::conformance::{Traits, pause, record};
+use crate::conformance::{self, Traits, pause, record};
 
 const CLIENTS: u64 = 4;
 
 /// Each doubles what the checker may have to try.
 const MOST_UNHEARD: u64 = 3;
 
-/// How many histories a run plays. Each store of `double.rs` that breaks its word now and then, and a bucket of epochs that
-/// does, is found by one of the first three.
-pub const USUAL: u64 = 25;
+/// How many histories a run plays; each broken store of `stores.rs` is found by one of the first three.
+const USUAL: u64 = 25;
 
 /// As many as a long run plays, or the usual number. `EDGELECT_LONG=1` makes it a long run.
 pub fn how_many(long: u64, variable: Option<String>) -> u64 {
     if variable.as_deref() == Some("1") { long } else { USUAL }
 }
 
-/// How many histories, and how many of them at the same time.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    pub first_seed: u64,
     pub count: u64,
     pub at_once: usize,
 }
 
-/// What the histories have met.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tally {
     pub histories: u64,
@@ -53,24 +49,20 @@ pub struct Tally {
     pub unheard: u64,
 }
 
-/// A history that no order explains.
-#[derive(Debug)]
-pub struct Broken {
-    pub seed: u64,
-    pub why: &'static str,
-    pub history: Vec<String>,
-}
-
-impl std::fmt::Display for Broken {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "seed {}: {}:\n  {}", self.seed, self.why, self.history.join("\n  "))
+impl Tally {
+    /// Whether every history of the plan was played, and they have met what they are there for.
+    fn has_met(&self, plan: Plan) {
+        let Self { histories, operations, overlapping, landed, refused, unheard } = *self;
+        assert!(histories == plan.count && overlapping > operations / 2, "{self:?}");
+        // One after the other they leave each other in peace.
+        let least = if plan.at_once == 1 { 2 * histories } else { histories };
+        assert!(landed > least && refused > least && unheard > least / 2, "{self:?}");
     }
 }
 
 /// Each write's `sequence`, new in its history, stands for its body.
 type Value = u64;
 
-/// The register: what the record is, or nothing.
 #[derive(Clone, Debug)]
 struct Register(Option<Value>);
 
@@ -103,20 +95,26 @@ impl SequentialSpec for Register {
     }
 }
 
+/// Everything that a store must show: the list, and the histories of the plan.
+pub async fn conforms<S: Store>(traits: Traits, plan: Plan, fresh: impl Fn() -> S) -> Tally {
+    let ran = conformance::check(traits, &fresh).await;
+    let left_out = if traits.keeps_any_body { 0 } else { 2 };
+    let covers = fresh().condition_covers_version();
+    assert_eq!(ran + left_out + usize::from(!covers), conformance::ALL, "behaviours");
+    let tally = check(plan, fresh).await.unwrap_or_else(|broken| panic!("{broken}"));
+    tally.has_met(plan);
+    tally
+}
+
 /// Runs the plan, each history on a place of its own that `fresh` gives.
 ///
 /// # Errors
 /// The first history that no order explains.
-pub async fn check<S: Store>(
-    plan: Plan,
-    traits: Traits,
-    fresh: impl Fn() -> S,
-) -> Result<Tally, Box<Broken>> {
-    let seeds = plan.first_seed..plan.first_seed + plan.count;
-    let mut under_way = stream::iter(seeds)
+pub async fn check<S: Store>(plan: Plan, fresh: impl Fn() -> S) -> Result<Tally, String> {
+    let mut under_way = stream::iter(1..=plan.count)
         .map(|seed| {
             let store = fresh();
-            async move { one(&store, traits, seed).await }
+            async move { one(&store, seed).await }
         })
         .buffer_unordered(plan.at_once);
     let mut sum = Tally::default();
@@ -132,9 +130,9 @@ pub async fn check<S: Store>(
     Ok(sum)
 }
 
-/// One history.
-async fn one<S: Store>(store: &S, traits: Traits, seed: u64) -> Result<Tally, Box<Broken>> {
-    let record = RefCell::new(Record::new(traits, store.condition_covers_version()));
+async fn one<S: Store>(store: &S, seed: u64) -> Result<Tally, String> {
+    let refusals_are_sure = store.condition_covers_version();
+    let record = RefCell::new(Record { refusals_are_sure, ..Record::default() });
     let left_alone = RefCell::new(Vec::new());
     play(store, &record, &left_alone, Chance::new(seed)).await;
     drop(left_alone);
@@ -144,7 +142,7 @@ async fn one<S: Store>(store: &S, traits: Traits, seed: u64) -> Result<Tally, Bo
         None if record.has_an_order() => return Ok(record.tally),
         None => "no order of the operations explains the answers",
     };
-    Err(Box::new(Broken { seed, why, history: record.log }))
+    Err(format!("{}: seed {seed}: {why}:\n  {}", store.describe(), record.log.join("\n  ")))
 }
 
 /// Operations that nobody waits for.
@@ -169,20 +167,17 @@ async fn play<'s, S: Store>(
     .await;
 }
 
-/// What a client does or hears.
 #[derive(Debug)]
 enum Step {
     Begins(Op),
     Ends(Op, Ret),
 }
 
-/// A history as it is written down.
+#[derive(Default)]
 struct Record {
-    traits: Traits,
     /// Whether what was refused did surely not take effect.
     refusals_are_sure: bool,
     steps: Vec<(u64, Step)>,
-    /// What reads have shown.
     shown: HashSet<Value>,
     tally: Tally,
     log: Vec<String>,
@@ -194,27 +189,6 @@ struct Record {
 }
 
 impl Record {
-    fn new(traits: Traits, refusals_are_sure: bool) -> Self {
-        Self {
-            traits,
-            refusals_are_sure,
-            steps: Vec::new(),
-            shown: HashSet::new(),
-            tally: Tally::default(),
-            log: Vec::new(),
-            threads: 0,
-            values: 0,
-            under_way: 0,
-            bodies: HashMap::new(),
-            torn: None,
-        }
-    }
-
-    fn new_value(&mut self) -> Value {
-        self.values += 1;
-        self.values
-    }
-
     fn new_thread(&mut self) -> u64 {
         self.threads += 1;
         self.threads
@@ -225,9 +199,7 @@ impl Record {
         self.tally.operations += 1;
         self.tally.overlapping += u64::from(self.under_way > 0);
         self.under_way += 1;
-        if !self.untold(&op) {
-            self.steps.push((thread, Step::Begins(op)));
-        }
+        self.steps.push((thread, Step::Begins(op)));
     }
 
     fn ended(&mut self, thread: u64, op: &Op, ret: Option<Ret>) {
@@ -243,9 +215,7 @@ impl Record {
         if let Ret::Shown(Some(value)) = &ret {
             self.shown.insert(*value);
         }
-        if !self.untold(op) {
-            self.steps.push((thread, Step::Ends(op.clone(), ret)));
-        }
+        self.steps.push((thread, Step::Ends(op.clone(), ret)));
     }
 
     /// Whether some order explains every answer. A claim of the next epoch that was written, and succeeded before a listing
@@ -267,11 +237,6 @@ impl Record {
         tester.is_consistent()
     }
 
-    /// What the checker is not told, because it proves nothing.
-    fn untold(&self, op: &Op) -> bool {
-        self.traits.reads_may_be_stale && matches!(op, Op::Read)
-    }
-
     fn names(&mut self, version: &Version, value: Value) {
         if *self.bodies.entry(version.clone()).or_insert(value) != value {
             self.torn = Some("one version was told of two bodies");
@@ -279,7 +244,6 @@ impl Record {
     }
 }
 
-/// What becomes of an operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fate {
     Answered,
@@ -347,7 +311,8 @@ impl<S: Store> Client<'_, '_, S> {
             let unless = newest.filter(|_| self.chance.one_in(2)).map(|(version, _)| version);
             return (Op::Read, Operation::Read { unless });
         }
-        let new = self.record.borrow_mut().new_value();
+        let new = self.record.borrow().values + 1;
+        self.record.borrow_mut().values = new;
         // Mostly what a member would do, and now and then what it must never get away with.
         let expected = match self.chance.below(6) {
             0 => None,
@@ -367,10 +332,7 @@ impl<S: Store> Client<'_, '_, S> {
 
     fn fate(&mut self) -> Fate {
         let drawn = self.chance.below(24);
-        let record = self.record.borrow();
-        // Without reads there is little to rule an order out by.
-        let most = if record.traits.reads_may_be_stale { 1 } else { MOST_UNHEARD };
-        if record.tally.unheard >= most {
+        if self.record.borrow().tally.unheard >= MOST_UNHEARD {
             return Fate::Answered;
         }
         match drawn {

@@ -1,9 +1,8 @@
-// Storages of JavaScript as an S3 endpoint, so that the native list and its histories reach them; and Wrangler's local R2 with
+// The SQLite storage as an S3 endpoint, so that the native list and its histories reach it; and Wrangler's local R2 with
 // an S3 endpoint of its own. Node 24 only. Prints one line of JSON when it answers; ends with its standard input.
 import { createServer } from 'node:http';
 import { Miniflare, convertV4MiniflareOptions } from 'miniflare';
 import { SqliteStorage } from '../../examples/sqlite-storage/sqlite-storage.mjs';
-import { R2Storage } from '../../js/r2.js';
 
 const BUCKET = 'edgelect';
 
@@ -14,7 +13,10 @@ const miniflareOf = (s3Credentials) => new Miniflare(convertV4MiniflareOptions({
 
 const refusal = (status, code) => ({ status, headers: { 'content-type': 'application/xml' }, body: `<?xml version="1.0"?><Error><Code>${code}</Code></Error>` });
 
-const read = async (storage, key, known) => {
+const [file, accessKeyId, secretAccessKey] = process.argv.slice(2);
+const storage = new SqliteStorage(file);
+
+const read = async (key, known) => {
   const found = await storage.get(key);
   if (found === null) return refusal(404, 'NoSuchKey');
   const headers = { etag: found.etag };
@@ -24,28 +26,26 @@ const read = async (storage, key, known) => {
   return { status: 200, headers, body: found.body };
 };
 
-const write = async (storage, key, body, { 'if-match': etag, 'if-none-match': none }) => {
+const write = async (key, body, { 'if-match': etag, 'if-none-match': none }) => {
   if ((etag === undefined) === (none === undefined)) return refusal(400, 'InvalidArgument');
   const written = await storage.putIfMatch(key, body, etag ?? null);
   return written === null ? refusal(412, 'PreconditionFailed') : { status: 200, headers: { etag: written.etag } };
 };
 
-const answer = async (storages, request) => {
+const answer = async (request) => {
   const chunks = [];
   for await (const chunk of request) chunks.push(chunk);
-  const [, bucket, ...key] = new URL(request.url, 'http://localhost').pathname.split('/');
-  const storage = storages[bucket];
-  if (!storage) return refusal(404, 'NoSuchBucket');
+  const [, , ...key] = new URL(request.url, 'http://localhost').pathname.split('/');
   const body = new Uint8Array(Buffer.concat(chunks));
-  return request.method === 'GET' ? read(storage, key.join('/'), request.headers['if-none-match'])
-    : write(storage, key.join('/'), body, request.headers);
+  return request.method === 'GET' ? read(key.join('/'), request.headers['if-none-match'])
+    : write(key.join('/'), body, request.headers);
 };
 
-const listen = (storages) => new Promise((resolve) => {
+const listen = () => new Promise((resolve) => {
   const server = createServer((request, response) => {
     // Only a storage's own time is told on.
     response.sendDate = false;
-    answer(storages, request).catch((error) => refusal(500, `InternalError-${error.code ?? error.name}`)).then(({ status, headers, body }) => {
+    answer(request).catch((error) => refusal(500, `InternalError-${error.code ?? error.name}`)).then(({ status, headers, body }) => {
       response.writeHead(status, headers).end(body);
     });
   });
@@ -54,8 +54,6 @@ const listen = (storages) => new Promise((resolve) => {
   server.listen(0, '127.0.0.1', () => resolve(`http://127.0.0.1:${server.address().port}`));
 });
 
-const [file, accessKeyId, secretAccessKey] = process.argv.slice(2);
-const storages = { sqlite: new SqliteStorage(file) };
 const told = {};
 let miniflare;
 // The second process is there for SQLite alone.
@@ -63,12 +61,11 @@ if (accessKeyId) {
   miniflare = miniflareOf({ accessKeyId, secretAccessKey });
   const url = await miniflare.ready;
   told.r2 = `${url.origin}/cdn-cgi/local/r2/s3`;
-  storages['r2-binding'] = new R2Storage(await miniflare.getR2Bucket('EDGELECT_R2'));
 }
-told.storages = await listen(storages);
+told.storages = await listen();
 console.log(JSON.stringify(told));
 process.stdin.resume().once('end', async () => {
   await miniflare?.dispose();
-  storages.sqlite.close();
+  storage.close();
   process.exit();
 });

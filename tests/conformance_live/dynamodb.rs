@@ -27,19 +27,16 @@ impl Shard {
     }
 
     /// One call of the service itself for the key of the shard.
-    async fn call(&self, verb: &str, more: Value) -> (u16, Value) {
+    async fn call(&self, verb: &str, mut asked: Value) -> (u16, Value) {
         let key = json!({ "pk": { "S": format!("SHARD#{}", self.id) }, "sk": { "S": "LOCK" } });
-        let mut asked = json!({ "TableName": self.table });
-        let fields = asked.as_object_mut().expect("an object");
-        fields.extend(more.as_object().expect("an object").clone());
-        match fields.get_mut("Item").and_then(Value::as_object_mut) {
-            Some(item) => item.extend(key.as_object().expect("an object").clone()),
-            None => drop(fields.insert("Key".to_owned(), key)),
+        asked["TableName"] = json!(self.table);
+        match asked.get_mut("Item") {
+            Some(item) => (item["pk"], item["sk"]) = (key["pk"].clone(), key["sk"].clone()),
+            None => asked["Key"] = key,
         }
         service(&self.aws, verb, &asked).await
     }
 
-    /// Whether the condition of a call held.
     async fn took_effect(&self, verb: &str, more: Value) -> bool {
         let (status, answer) = self.call(verb, more).await;
         let code = answer["__type"].as_str().unwrap_or_default();
@@ -50,32 +47,28 @@ impl Shard {
 
     /// `TryAcquire` of the document; true if it acquired.
     async fn try_acquire(&self, owner: &str, ttl_s: u64, now_s: u64) -> bool {
+        let condition = "attribute_not_exists(pk) OR (attribute_exists(pk) AND #t < :now)";
         let asked = json!({
             "Item": { "ownerId": { "S": owner }, "ttl": { "N": ttl_s.to_string() } },
-            "ConditionExpression": "attribute_not_exists(pk) OR (attribute_exists(pk) AND #t < :now)",
-            "ExpressionAttributeNames": { "#t": "ttl" },
+            "ConditionExpression": condition, "ExpressionAttributeNames": { "#t": "ttl" },
             "ExpressionAttributeValues": { ":now": { "N": now_s.to_string() } },
         });
         self.took_effect("PutItem", asked).await
     }
 
-    /// `Renew` of the document.
     async fn renew(&self, owner: &str, ttl_s: u64, now_s: u64) -> bool {
-        let values = json!({ ":now": { "N": now_s.to_string() }, ":ttl": { "N": ttl_s.to_string() },
-                             ":me": { "S": owner } });
         let asked = json!({
-            "UpdateExpression": "SET #t = :ttl",
+            "UpdateExpression": "SET #t = :ttl", "ExpressionAttributeNames": { "#t": "ttl" },
             "ConditionExpression": "ownerId = :me AND #t >= :now",
-            "ExpressionAttributeNames": { "#t": "ttl" }, "ExpressionAttributeValues": values,
+            "ExpressionAttributeValues": { ":now": { "N": now_s.to_string() },
+                ":ttl": { "N": ttl_s.to_string() }, ":me": { "S": owner } },
         });
         self.took_effect("UpdateItem", asked).await
     }
 
-    /// `Release` of the document.
     async fn release(&self, owner: &str) -> bool {
-        let values = json!({ ":me": { "S": owner } });
-        let asked =
-            json!({ "ConditionExpression": "ownerId = :me", "ExpressionAttributeValues": values });
+        let asked = json!({ "ConditionExpression": "ownerId = :me",
+                            "ExpressionAttributeValues": { ":me": { "S": owner } } });
         self.took_effect("DeleteItem", asked).await
     }
 }
@@ -94,12 +87,12 @@ async fn a_wrong_table_region_or_key_is_told_by_the_services_own_code_and_overwr
     let right = Shard::new().await;
     let version = create(&right.store(), record("a", 1)).await.expect("nothing is in the way");
     let before = read(&right.store()).await;
-    let other = json!({ "TableName": random(), "BillingMode": "PAY_PER_REQUEST",
+    let other_keys = &random();
+    let other = json!({ "TableName": other_keys, "BillingMode": "PAY_PER_REQUEST",
                         "AttributeDefinitions": [{ "AttributeName": "id", "AttributeType": "S" }],
                         "KeySchema": [{ "AttributeName": "id", "KeyType": "HASH" }] });
     let (status, answer) = service(&right.aws, "CreateTable", &other).await;
     assert_eq!(status, 200, "{answer}");
-    let other_keys = other["TableName"].as_str().expect("a name");
     let missing = "was answered 400 ResourceNotFoundException: there is no such table here; create it, or \
                    correct its name, the region or the endpoint";
     for (name, table, region, code, said) in [
@@ -107,22 +100,17 @@ async fn a_wrong_table_region_or_key_is_told_by_the_services_own_code_and_overwr
         ("a region", &*right.table, Some("xx-nowhere-9"), "ResourceNotFoundException", missing),
         ("other keys", other_keys, None, "ValidationException", "keys must be pk and sk"),
     ] {
-        let config = DynamoDbConfig {
-            endpoint: Some(right.aws.endpoint.clone()),
-            region: region.map(str::to_owned),
-            table: table.to_owned(),
-            shard_id: right.id.clone(),
-            lease_ms: 15_000,
-        };
-        let wrong = DynamoDbStore::new(config, right.aws.credentials.clone(), native());
-        let faults =
-            crate::conformance_live::faults_of(&wrong.expect("a fine configuration"), &version)
-                .await;
+        let (endpoint, shard_id) = (Some(right.aws.endpoint.clone()), right.id.clone());
+        let (region, table) = (region.map(str::to_owned), table.to_owned());
+        let config = DynamoDbConfig { endpoint, region, table, shard_id, lease_ms: 15_000 };
+        let wrong = DynamoDbStore::new(config.clone(), right.aws.credentials.clone(), native());
+        let faults = super::faults_of(&wrong.expect("a fine configuration"), &version).await;
         assert_eq!(faults.len(), 3, "{name}");
         for fault in faults {
             assert_eq!((fault.kind, fault.status), (FaultKind::Misconfigured, Some(400)), "{name}");
             assert_eq!(fault.code.as_deref(), Some(code), "{name}");
-            assert!(fault.message.contains(said) && fault.message.contains(table), "{fault}");
+            let names = [said, &config.table].map(|name| fault.message.contains(name));
+            assert_eq!(names, [true, true], "{fault}");
         }
     }
     assert_eq!(read(&right.store()).await, before);
@@ -171,13 +159,12 @@ async fn the_three_calls_of_shardcoordinator_meet_our_item_as_its_document_says(
 #[tokio::test]
 async fn items_of_other_shapes_are_unreadable_and_can_be_replaced_as_they_were_read() {
     let large = "x".repeat(390_000);
-    let odd = [
+    for item in [
         json!({}),
         json!({ "ttl": { "S": "soon" }, "ownerId": { "M": { "a": { "L": [{ "N": "1" }] } } } }),
         json!({ "ttl": { "N": "5" }, "ownerId": { "S": "a" }, "note": { "S": large } }),
         json!({ "ttl": { "N": "5" }, "ownerId": { "S": "a" }, "lease": { "S": large } }),
-    ];
-    for item in odd {
+    ] {
         let shard = Shard::new().await;
         let store = shard.store();
         let (status, answer) = shard.call("PutItem", json!({ "Item": item })).await;

@@ -62,20 +62,17 @@ impl<F: Fn(&mut Request)> Host for Between<F> {
     }
 }
 
-/// The defaults over a record of this name.
 pub fn config(path: &str) -> Config {
     let lockfile_path = Some(path.to_owned());
     Config::new(&Settings { lockfile_path, ..Settings::default() }).expect("the defaults are fine")
 }
 
-/// Signs a request for S3.
 pub fn sign(request: &mut Request, credentials: &Credentials, region: &str, now_ms: u64) {
     let (keys, coverage) = (&mut KeyCache::default(), &Coverage::CONDITIONAL);
     sigv4::sign(request, credentials, [region, "s3"], now_ms, keys, coverage)
         .expect("the credentials can be sent");
 }
 
-/// One S3 endpoint and what is needed to use it.
 #[derive(Clone)]
 pub struct Bucket {
     pub endpoint: String,

@@ -12,7 +12,7 @@ use proptest::test_runner::{
 };
 
 thread_local! {
-    static SEEN: RefCell<BTreeMap<&'static str, u32>> = RefCell::default();
+    static SEEN: RefCell<BTreeMap<String, u32>> = RefCell::default();
     static QUIET: Cell<bool> = const { Cell::new(false) };
     static TOLD: RefCell<String> = const { RefCell::new(String::new()) };
 }
@@ -44,8 +44,8 @@ fn given(name: &str) -> bool {
 }
 
 /// Counts a case of this kind, if it really is one.
-pub fn saw(kind: &'static str, really: bool) {
-    SEEN.with_borrow_mut(|seen| *seen.entry(kind).or_default() += u32::from(really));
+pub fn saw(kind: &str, really: bool) {
+    SEEN.with_borrow_mut(|seen| *seen.entry(kind.to_owned()).or_default() += u32::from(really));
 }
 
 /// Holds that a property drew enough of each kind that it is about, in the run that draws the same
@@ -53,7 +53,7 @@ pub fn saw(kind: &'static str, really: bool) {
 pub fn drew<const N: usize>(kinds: [&str; N], least: u32) {
     let usual = !given("PROPTEST_CASES") && !given("PROPTEST_RNG_SEED");
     let seen = SEEN.with_borrow(BTreeMap::clone);
-    let enough = kinds.iter().all(|kind| seen.get(kind).is_some_and(|number| *number >= least));
+    let enough = kinds.iter().all(|kind| seen.get(*kind).is_some_and(|number| *number >= least));
     assert!(!usual || enough, "too few of a kind, {least} are needed of {kinds:?}: {seen:?}");
 }
 

@@ -17,21 +17,16 @@ const REGRESSIONS: &str = "tests/properties/regressions/peers.txt";
 #[test]
 fn c68_any_answer_is_worth_a_held_record_of_this_group_or_nothing() {
     let status = prop_oneof![8 => Just(200_u16), 1 => any::<u16>()];
-    hold(
-        REGRESSIONS,
-        10_000,
-        (status, draw::body(), any::<bool>()),
-        |(status, Bytes(body), ours)| {
-            peers::judged(status, &body, "jobs");
-            // The same with a group: nearly no drawn body has one.
-            let Some(rest) = body.strip_prefix(b"{") else { return };
-            let group = format!("{{\"group\":{},", json::of(if ours { "jobs" } else { "others" }));
-            let body = [group.as_bytes(), rest].concat();
-            let told = peers::judge(status, &body, "jobs");
-            saw("alive", told != PeerAnswer::Silent);
-            peers::judged(status, &body, "jobs");
-        },
-    );
+    let drawn = (status, draw::body(), any::<bool>());
+    hold(REGRESSIONS, 10_000, drawn, |(status, Bytes(body), ours)| {
+        peers::judged(status, &body, "jobs");
+        // The same with a group: nearly no drawn body has one.
+        let Some(rest) = body.strip_prefix(b"{") else { return };
+        let group = format!("{{\"group\":{},", json::of(if ours { "jobs" } else { "others" }));
+        let body = [group.as_bytes(), rest].concat();
+        saw("alive", peers::judge(status, &body, "jobs") != PeerAnswer::Silent);
+        peers::judged(status, &body, "jobs");
+    });
     drew(["alive"], 300);
 }
 
@@ -59,12 +54,8 @@ fn any_question_is_read_within_bounds_and_one_of_a_member_comes_as_it_was_asked(
         assert_eq!(told, (question.clone(), true), "{query}");
         let other = Secrets::new(vec!["fedcba9876543210".to_owned()]).expect("it is one");
         assert!(!Question::read(&query, &other).1, "a stranger's proof");
-        assert!(
-            !Question::read(&query.replacen('&', "&x=1&", 1), &secrets).1 || !query.contains('&')
-        );
-        assert!(
-            query.len() < 2 && query.is_empty()
-                || query.bytes().all(|byte| byte.is_ascii_graphic())
-        );
+        let more = query.replacen('&', "&x=1&", 1);
+        assert!(more == query || !Question::read(&more, &secrets).1);
+        assert!(query.bytes().all(|byte| byte.is_ascii_graphic()));
     });
 }

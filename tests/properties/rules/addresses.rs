@@ -6,10 +6,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use edgelect::config::{Config, PeerSettings, Settings, is_peer_addr};
 use edgelect::hostname::Hostname;
 use edgelect::peer;
-use edgelect::sigv4::Credentials;
 use edgelect::store::Operation;
 use edgelect::store::s3::{S3, S3Config};
 use reqwest::Url;
+
+use super::credentials;
 
 /// Any two texts as the address of a peer, out of a bucket, and the own one.
 pub fn peers(addr: &str, own_addr: &str) {
@@ -32,9 +33,7 @@ pub fn url_of(addr: &str, own_addr: &str, insecure: Option<bool>) -> Option<Stri
 
 fn peer(addr: &str, own_addr: &str, insecure: Option<bool>) {
     let url = url_of(addr, own_addr, insecure);
-    if url.is_some() {
-        assert!(is_peer_addr(addr), "{addr:?} is asked and is no address");
-    }
+    assert!(url.is_none() || is_peer_addr(addr), "{addr:?} is asked and is no address");
     if let Some((host, _)) = Hostname::parse_with_port(addr) {
         assert_eq!(Hostname::parse(host.as_str()).as_ref(), Some(&host), "there is one spelling");
         assert!(host.as_str().len() <= addr.len().max(41), "{host:?}");
@@ -47,13 +46,10 @@ fn peer(addr: &str, own_addr: &str, insecure: Option<bool>) {
     assert_eq!((parsed.path(), parsed.query(), parsed.fragment()), (peer::PATH, None, None));
     assert_eq!((parsed.username(), parsed.password()), ("", None), "{addr:?}");
     let here = is_loopback(&parsed);
-    assert_eq!(
-        parsed.scheme(),
-        if insecure.unwrap_or(here) { "http" } else { "https" },
-        "{addr:?}"
-    );
-    let published_here =
-        Hostname::parse_with_port(own_addr).is_some_and(|(own, _)| own.is_loopback());
+    let scheme = if insecure.unwrap_or(here) { "http" } else { "https" };
+    assert_eq!(parsed.scheme(), scheme, "{addr:?}");
+    let own = Hostname::parse_with_port(own_addr).map(|(own, _)| own);
+    let published_here = own.is_some_and(|own| own.is_loopback());
     assert!(!here || published_here, "{addr:?} leads to a service of this machine");
     assert!(!is_metadata(&parsed), "{addr:?} leads to a cloud's metadata");
 }
@@ -72,19 +68,11 @@ pub fn bucket(config: &S3Config) {
             return;
         }
     };
-    let credentials = Credentials {
-        access_key_id: "AKIAEXAMPLE".to_owned(),
-        secret_access_key: "secret".to_owned(),
-        session_token: None,
-    };
     let mut exchange = s3.begin(Operation::Read { unless: None });
-    let request = exchange.request(&s3, &credentials, 0).expect("what was accepted can be sent");
-    let Some(parsed) = parsed(&request.uri().to_string()) else { return };
-    assert_eq!(
-        parsed.as_str(),
-        request.uri().to_string(),
-        "a URL parser rewrites what the signature covers"
-    );
+    let request = exchange.request(&s3, &credentials(), 0).expect("what was accepted can be sent");
+    let url = request.uri().to_string();
+    let Some(parsed) = parsed(&url) else { return };
+    assert_eq!(parsed.as_str(), url, "a URL parser rewrites what the signature covers");
     assert!(parsed.scheme() == "https" || is_loopback(&parsed), "{parsed}");
     assert_eq!((parsed.username(), parsed.password()), ("", None), "{parsed}");
     let path = percent_encoding::percent_decode_str(parsed.path()).decode_utf8();

@@ -4,9 +4,10 @@
 use edgelect::calendar::read_http_date;
 use edgelect::lease::{self, Flaw, Format, MAX_RECORD_BYTES, Reading, Remains};
 use edgelect::request::{self, Request, Response};
-use edgelect::sigv4::Credentials;
 use edgelect::store::s3::{Exchange, Next, S3, S3Config};
 use edgelect::store::{Answer, Condition, Fault, FaultKind, Operation, Outcome, Version};
+
+use super::credentials;
 
 /// Two redirects, one clock, one region and fresh credentials once; the next answer ends it.
 const MAX_REQUESTS: usize = 6;
@@ -25,14 +26,6 @@ pub fn config(aws: bool) -> S3Config {
         path_style: None,
         key: "leader/group.json".to_owned(),
         ..S3Config::default()
-    }
-}
-
-fn credentials() -> Credentials {
-    Credentials {
-        access_key_id: "AKIAEXAMPLE".to_owned(),
-        secret_access_key: "the-secret-of-it".to_owned(),
-        session_token: Some("the-token-of-it".to_owned()),
     }
 }
 
@@ -197,11 +190,8 @@ fn is_justified(operation: &Operation, answer: &Answer, response: &Response) {
 
 /// A version that could match anything, or nothing, would make a condition worthless (S3).
 fn is_the_one_etag(version: &Version, response: &Response) {
-    assert_eq!(
-        request::text(response.headers(), "etag"),
-        Some(version.0.as_str()),
-        "byte for byte"
-    );
+    let etag = request::text(response.headers(), "etag");
+    assert_eq!(etag, Some(version.0.as_str()), "byte for byte");
     assert_eq!(request::count(response.headers(), "etag"), 1, "which of them?");
     assert!(is_strong(&version.0), "{version:?}");
 }

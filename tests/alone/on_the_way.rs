@@ -1,0 +1,178 @@
+//! When an election asks, and what it learns, where clocks step or something on the way to its store refuses, repeats or
+//! misleads. That a tight follower is in step with each renewal otherwise is held by `scale.rs`.
+
+use edgelect::clock::Now;
+use edgelect::config::HostClock;
+use edgelect::election::{Input, Problem, Standing, Step};
+use edgelect::store::{Facts, Outcome};
+use edgelect::{Follow, Settings};
+
+use crate::alone::told::{
+    AT_MS, Alone, LIVING, config, denied, found, record, settings, tombstone,
+};
+
+const INTERVAL_MS: u64 = 5_000;
+
+/// How early it looks was learned by the interval of before, and a clock that stepped back counts from near 0.
+#[test]
+fn a_much_shorter_interval_after_a_step_of_the_clock_is_looked_at_in_time() {
+    let with_interval = |frequent_ms| Settings {
+        follow: Some(Follow::Tight),
+        clock: HostClock::One,
+        frequent_interval_ms: Some(frequent_ms),
+        leader_timeout_ms: Some(60_000),
+        max_lease_ms: Some(60_000),
+        ..settings()
+    };
+    let mut alone = Alone::new(&with_interval(20_000));
+    (alone.dated, alone.from_ms) = (false, 0);
+    for (index, ms) in [(0, 15_000), (1, 100)] {
+        alone.ms = ms;
+        alone.reads();
+        assert_eq!(alone.ms, ms, "it looks at once");
+        alone.ms -= 10;
+        alone.found(&format!("\"v{index}\""), &record("other", index, ""));
+        alone.tell(Input::Configure(Box::new(config(&with_interval(1_000)))));
+    }
+    alone.step();
+    assert!(alone.ms <= 1_200, "{}", alone.ms);
+}
+
+/// A follower of the leader's own name, for two leases, of which each record announces this time of a park.
+#[test]
+fn an_announced_park_that_is_long_over_or_years_away_multiplies_no_reads() {
+    for park_at in ["2020-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z"] {
+        let settings = Settings { server_id: Some("other".to_owned()), ..settings() };
+        let (mut alone, mut reads) = (Alone::new(&settings), 0);
+        let more = format!(r#","parkAt":"{park_at}""#);
+        while alone.ms < 30_000 {
+            alone.reads();
+            reads += 1;
+            let index = alone.ms / INTERVAL_MS;
+            alone.found(&format!("\"v{index}\""), &record("other", index, &more));
+        }
+        assert!((2..=8).contains(&reads), "{park_at}: {reads} reads");
+    }
+}
+
+/// How many requests leave in five minutes.
+fn requests(read: impl Fn(u64) -> Outcome, write: &Outcome) -> u64 {
+    let (mut alone, mut sent) = (Alone::new(&settings()), 0);
+    loop {
+        let step = alone.step();
+        if alone.ms >= 300_000 {
+            return sent;
+        }
+        let reads = matches!(step, Step::Read { .. });
+        alone.answer(if reads { read(sent) } else { write.clone() });
+        sent += 1;
+    }
+}
+
+#[test]
+fn writes_that_are_all_refused_are_not_repeated_without_pause() {
+    let released = |number| found(&format!("\"v{number}\""), &tombstone(number));
+    for write in [Outcome::Refused, denied()] {
+        for (shown, sent) in [
+            ("one version", requests(|_| released(1), &write)),
+            ("versions in turn", requests(|sent| released(sent % 3), &write)),
+            ("nothing", requests(|_| Outcome::Missing, &write)),
+        ] {
+            assert!(sent < 300, "{shown}, {write:?}: {sent} requests in 60 intervals");
+        }
+    }
+}
+
+#[test]
+fn s2_a_token_does_not_follow_the_date_of_something_on_the_way_that_refused() {
+    const HOUR_MS: u64 = 3_600_000;
+    for clock in [HostClock::One, HostClock::Two] {
+        let mut alone = Alone::new(&Settings { clock, ..settings() });
+        alone.reads();
+        let date_ms = Some(AT_MS + HOUR_MS);
+        alone.answer_with(denied(), |_| Facts { date_ms, ..Facts::default() });
+        let (lease, _) = alone.until_written("\"v1\"", &tombstone(1));
+        let term = lease.term.expect("a tombstone is claimed at once");
+        assert!(term < AT_MS + HOUR_MS / 2, "{clock:?}: {} ms ahead", term - AT_MS);
+    }
+}
+
+/// What is under way may land; nothing more of it leaves.
+#[test]
+fn a_claim_of_who_is_told_not_to_compete_is_not_sent_again() {
+    let mut alone = Alone::new(&settings());
+    alone.reads();
+    alone.answer(Outcome::Missing);
+    alone.claims();
+    alone.tell(Input::Compete(false));
+    alone.timeout();
+    alone.reads();
+    alone.answer(Outcome::Missing);
+    assert!(matches!(alone.step(), Step::Read { .. }), "it only looks");
+}
+
+#[test]
+fn a_step_back_while_a_read_is_under_way_does_not_put_off_the_next_look() {
+    for step_ms in [1_000, 60_000, 3_600_000] {
+        let mut alone = Alone::with_one_clock();
+        (alone.ms, alone.dated) = (10_000_000, false);
+        alone.reads();
+        alone.found("\"v1\"", LIVING);
+        alone.step();
+        alone.ms -= step_ms;
+        alone.found("\"v2\"", LIVING);
+        let now_ms = alone.ms;
+        alone.step();
+        let pause_ms = alone.ms - now_ms;
+        assert!(pause_ms <= 15_100, "a step of {step_ms} ms: {pause_ms} ms");
+    }
+}
+
+/// A follower of a leader that nobody renews for claims in the end, whatever the first answer said of time.
+#[test]
+fn c38_what_somebody_on_the_way_said_once_stops_nobody_for_ever() {
+    let dated = Facts { date_ms: Some(AT_MS), ..Facts::default() };
+    let dateless = |relayed: bool| Facts { relayed, cached: relayed, ..Facts::default() };
+    for (name, outcome, facts, most_ms) in [
+        ("a cache without a date", found("\"v\"", LIVING), dateless(true), 40_000),
+        ("a dated refusal", denied(), dated, 60_000),
+    ] {
+        let mut alone = Alone::with_one_clock();
+        alone.reads();
+        alone.answer_with(outcome, |_| facts);
+        alone.until_written_with("\"v\"", LIVING, |_| dateless(false));
+        assert!((17_000..most_ms).contains(&alone.ms), "{name}: after {} ms", alone.ms);
+    }
+}
+
+/// Each event of a Worker has a clock of its own, which stands still at its last I/O.
+#[test]
+fn a_look_from_an_event_whose_clock_is_behind_ends_no_term() {
+    let mut alone = Alone::with_one_clock();
+    alone.until_written("\"v1\"", &tombstone(1));
+    alone.written("\"v2\"");
+    let behind = Now { mono_ms: alone.now().mono_ms - 1, ..alone.now() };
+    assert!(matches!(alone.election.standing(behind), Standing::Unproven(_)));
+    assert!(alone.election.authority(behind).is_none());
+    assert!(matches!(alone.election.standing(alone.now()), Standing::Leads(_)));
+    let early = Now { early_timers: 1, ..alone.now() };
+    assert_eq!(alone.election.standing(early), Standing::Over);
+    assert_eq!(alone.election.standing(alone.now()), Standing::Over);
+}
+
+/// A proxy that makes an ETag of its own for each answer: the watch begins anew with each look, and somebody has to say so.
+#[test]
+fn a_write_that_is_shown_under_another_version_each_time_is_told_and_never_claimed() {
+    let mut alone = Alone::new(&settings());
+    alone.dated = false;
+    let mut told = 0;
+    for look in 0..20 {
+        alone.reads();
+        alone.found(&format!("\"v{look}\""), LIVING);
+        told += u32::from(alone.election.problem() == Some(&Problem::MovingVersions));
+    }
+    assert_eq!(told, 17, "from the third move on");
+    alone.reads();
+    alone.found("\"renewed\"", &record("other", 2, ""));
+    assert_eq!(alone.election.problem(), None, "a renewal is what a new version is for");
+}
