@@ -59,12 +59,6 @@ fn apart<'a>(page: &'a str, promises: &BTreeSet<&'a str>) -> (Vec<&'a str>, Vec<
     (unseen, held.iter().filter(|row| !promises.contains(*row)).copied().collect())
 }
 
-fn assert_is_there(page: &str, file: &str, test: &str) {
-    let source =
-        fs::read_to_string(in_root(file)).unwrap_or_else(|error| panic!("{page}: {file}: {error}"));
-    assert!(has(&source, file, test), "{page} names {file}: {test}, which is not there");
-}
-
 #[test]
 fn every_promise_of_a_page_has_its_tests_in_the_list_and_each_of_them_is_there() {
     let list = fs::read_to_string(in_root("tests/promises.json")).expect("the list is there");
@@ -79,7 +73,8 @@ fn every_promise_of_a_page_has_its_tests_in_the_list_and_each_of_them_is_there()
             for test in tests {
                 let (file, test) = test.split_once(": ").expect(test);
                 assert!(is_source(file), "{name}: {file} is no file of tests");
-                assert_is_there(name, file, test);
+                let source = fs::read_to_string(in_root(file)).expect(file);
+                assert!(has(&source, file, test), "{name} names {file}: {test}: it is not there");
             }
         }
     }

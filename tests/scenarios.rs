@@ -176,17 +176,6 @@ fn c02_c06_c40_c44_c45_who_comes_back_after_a_takeover_has_lost_and_changes_noth
 }
 
 #[test]
-fn c10_a_conflict_on_create_is_tried_again() {
-    let mut stage = Stage::absent(1);
-    stage.script(0, true, 2, before(Trouble::Conflict));
-    stage.world.start(0);
-    stage.run(3_000);
-    assert!(stage.record().is_some(), "the third attempt creates the record");
-    stage.run(LEASE_MS + INTERVAL_MS);
-    assert_eq!(stage.leader(), Some(0));
-}
-
-#[test]
 fn c13_twenty_candidates_that_see_a_lease_run_out_at_once_spread_their_claims() {
     let balanced = |machine| Settings { follow: Some(Follow::Balanced), ..settings(machine) };
     let mut claims = 0;
@@ -200,22 +189,6 @@ fn c13_twenty_candidates_that_see_a_lease_run_out_at_once_spread_their_claims() 
         claims += claimed.count();
     }
     assert!(claims <= 24, "{claims} claims in eight failovers");
-}
-
-#[test]
-fn c14_a_store_without_conditional_writes_ends_an_elector_but_not_one_that_has_read_the_record() {
-    let mut stage = Stage::released(1);
-    stage.script(0, true, 1, before(Trouble::Misconfigured));
-    stage.world.start(0);
-    stage.run(2 * LEASE_MS);
-    assert_eq!((stage.failed(0), stage.acquired(0)), (1, 0));
-    assert!(!stage.alive(0), "nothing is tried again");
-    let mut stage = Stage::led(2);
-    stage.script(1, false, 1, before(Trouble::Misconfigured));
-    stage.run(2 * LEASE_MS);
-    assert_eq!(stage.failed(1), 0);
-    stage.cut_off(0, 10 * LEASE_MS);
-    stage.run_until_led_by_other(0, 2 * LEASE_MS);
 }
 
 #[test]

@@ -1,14 +1,11 @@
 //! A store whose answers get lost.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use edgelect::Owner;
-use edgelect::lease::{self, Format, Lease, Reading};
-use edgelect::store::memory::Memory;
-use edgelect::store::{Answer, Fault, FaultKind, Operation, Outcome, Record, Store};
+use edgelect::store::Record;
 
-use worlds::virtual_time::{config, undated};
+use crate::driver::prelude::*;
 
 /// What becomes of one operation; without one it is fine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +32,6 @@ pub enum Fate {
     Throttled,
 }
 
-/// One object, and what becomes of the operations on it.
 #[derive(Default)]
 pub struct Desk {
     pub memory: Memory,
@@ -54,6 +50,10 @@ impl Desk {
 
     pub fn record(&self) -> Lease {
         record_of(&self.memory.body().expect("there is an object"))
+    }
+
+    pub fn value(&self) -> Option<String> {
+        self.record().extra.get("value").map(str::to_owned)
     }
 
     async fn perform_late(&self) {

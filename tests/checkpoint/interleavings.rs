@@ -2,18 +2,13 @@
 //!
 //! Each operation is a step: somebody chooses whose is next and what becomes of it, and all choices are gone through.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
-use edgelect::store::memory::Memory;
-use edgelect::store::{Operation, Outcome, Store};
 use edgelect::{Checkpoint, Refusal};
 use futures::channel::oneshot;
-use futures::executor::{LocalPool, block_on};
+use futures::executor::LocalPool;
 use futures::task::LocalSpawnExt;
 
 use super::desk::{lease_of, owner, unknown};
-use worlds::virtual_time::{Through, Virtual, config, undated};
+use crate::driver::prelude::*;
 
 const TERMS: [u64; 2] = [7, 8];
 
@@ -35,7 +30,6 @@ impl Choices {
         chosen
     }
 
-    /// The next run, if there is one.
     fn advance(&mut self) -> bool {
         self.at = 0;
         while let Some((chosen, of)) = self.made.pop() {
@@ -60,7 +54,6 @@ fn queue(window: Window) -> impl Store {
     })
 }
 
-/// What a term has been told, in order.
 #[derive(Clone, Debug, PartialEq)]
 enum Told {
     Opened(Option<String>),
@@ -144,7 +137,6 @@ impl Run {
     }
 }
 
-/// One run of both terms, and what each was told.
 fn run(choices: &mut Choices, writes: [usize; 2], faults: usize) -> (Run, [Vec<Told>; 2]) {
     let (memory, accepted, late) = (Memory::default(), Vec::new(), Vec::new());
     let mut run = Run { memory, accepted, late, faults_left: faults };
@@ -179,25 +171,19 @@ fn run(choices: &mut Choices, writes: [usize; 2], faults: usize) -> (Run, [Vec<T
     }
 }
 
-/// What must hold of every run.
 fn judge(run: &Run, told: &[Vec<Told>; 2]) -> Result<(), String> {
     let accepted = &run.accepted;
-    let sealed = accepted.iter().position(|one| one.term == TERMS[1]);
-    if let Some(at) = sealed
-        && accepted[at..].iter().any(|one| one.term == TERMS[0])
-    {
+    if !accepted.is_sorted_by_key(|one| one.term) {
         return Err("an earlier term wrote after a later one".to_owned());
     }
-    let opened = |who: usize| {
-        told[who].iter().find_map(|told| match told {
-            Told::Opened(value) => Some(value.clone()),
-            _ => None,
-        })
-    };
-    if let Some(read) = opened(1) {
+    let opened = told[1].iter().find_map(|told| match told {
+        Told::Opened(value) => Some(value),
+        _ => None,
+    });
+    if let Some(read) = opened {
         let before = accepted.iter().rfind(|one| one.term == TERMS[0]);
         let last = before.map(|one| one.value.clone()).filter(|value| value != "null");
-        if read != last {
+        if *read != last {
             return Err(format!("it read {read:?} and the last that was accepted is {last:?}"));
         }
     }
@@ -215,10 +201,8 @@ fn judge(run: &Run, told: &[Vec<Told>; 2]) -> Result<(), String> {
                 _ => return Err(format!("{value} was told as written and is at {places:?}")),
             }
         }
-        let last = told[who].last();
-        let newest = accepted.last();
-        if let (Some(Told::Written(value)), Some(newest)) = (last, newest)
-            && newest.term == term
+        let newest = accepted.last().filter(|newest| newest.term == term);
+        if let (Some(Told::Written(value)), Some(newest)) = (told[who].last(), newest)
             && newest.value != *value
         {
             return Err(format!("{value} was the last, and {newest:?} is there"));

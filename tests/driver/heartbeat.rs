@@ -1,16 +1,12 @@
 //! Heartbeats between two members: both sides tell of silence and of its end, and nothing else changes.
 
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
-
 use edgelect::clock::Now;
 use edgelect::config::PeerSettings;
-use edgelect::election::{Election, Event, Input};
 use edgelect::peer::{Desk, Question};
 use edgelect::proof::Secrets;
-use edgelect::request;
-use edgelect::{Handle, Host, Settings};
-use worlds::virtual_time::{Hanging, Machine, Virtual, config_of};
+
+use crate::driver::Told;
+use crate::driver::prelude::*;
 
 /// A host from which one other member can be asked, on a way that takes so long.
 fn street(time: &Virtual, other: Option<Handle>, cut: &Rc<Cell<bool>>, way_ms: u64) -> Virtual {
@@ -29,8 +25,6 @@ fn street(time: &Virtual, other: Option<Handle>, cut: &Rc<Cell<bool>>, way_ms: u
         }
     })
 }
-
-type Told = Rc<RefCell<Vec<(u64, String)>>>;
 
 struct Pair {
     machine: Machine,
@@ -63,12 +57,7 @@ fn pair_apart(heartbeat_ms: Option<u64>, way_ms: u64) -> Pair {
         let handle = Handle::new(Election::new(config, format!("session of {name}"), 1));
         let host = street(&machine.host, other, &cut, way_ms);
         let told = Told::default();
-        let (time, noted) = (machine.host.clone(), Rc::clone(&told));
-        machine.elect(&handle, store.clone(), &host, move |event| {
-            if let Event::Suspected { .. } | Event::Recovered { .. } = event {
-                noted.borrow_mut().push((time.now_ms.get(), format!("{event:?}")));
-            }
-        });
+        machine.elect(&handle, store.clone(), &host, told.note(&machine.host));
         (handle, told)
     };
     let leader = member("a", None);
@@ -76,29 +65,38 @@ fn pair_apart(heartbeat_ms: Option<u64>, way_ms: u64) -> Pair {
     Pair { machine, cut, leader, follower }
 }
 
+/// What a member was told of the other's heartbeats, and when.
+fn beats(told: &Told) -> Vec<(u64, String)> {
+    told.of(|at_ms, event| match event {
+        Event::Suspected { .. } | Event::Recovered { .. } => Some((at_ms, format!("{event:?}"))),
+        _ => None,
+    })
+}
+
+/// The same without the times.
 fn texts(told: &Told) -> Vec<String> {
-    told.borrow().iter().map(|(_, text)| text.clone()).collect()
+    beats(told).into_iter().map(|(_, text)| text).collect()
 }
 
 #[test]
 fn silence_is_told_on_both_sides_after_1500_ms_and_so_is_its_end() {
     let mut pair = pair(Some(500));
     pair.machine.pass(20_000);
-    assert_eq!((texts(&pair.leader.1), texts(&pair.follower.1)), (vec![], vec![]));
+    assert_eq!((beats(&pair.leader.1), beats(&pair.follower.1)), (vec![], vec![]));
     let peers = pair.follower.0.requests();
     pair.cut.set(true);
     pair.machine.pass(5_000);
     for ((_, told), who) in [(&pair.leader, "b"), (&pair.follower, "a")] {
-        let told = told.borrow();
-        let [(at_ms, text)] = &told[..] else { panic!("{told:?}") };
+        let [(at_ms, text)] = &beats(told)[..] else { panic!("{:?}", beats(told)) };
         assert_eq!(*text, format!("Suspected {{ server_id: {who:?} }}"));
         assert!((21_000..=22_100).contains(at_ms), "{at_ms}");
     }
     pair.cut.set(false);
     pair.machine.pass(3_000);
-    assert_eq!(texts(&pair.leader.1).last().unwrap(), "Recovered { server_id: \"b\" }");
-    assert_eq!(texts(&pair.follower.1).last().unwrap(), "Recovered { server_id: \"a\" }");
-    assert_eq!((texts(&pair.leader.1).len(), texts(&pair.follower.1).len()), (2, 2));
+    for ((_, told), who) in [(&pair.leader, "b"), (&pair.follower, "a")] {
+        let [_, (_, text)] = &beats(told)[..] else { panic!("{:?}", beats(told)) };
+        assert_eq!(*text, format!("Recovered {{ server_id: {who:?} }}"));
+    }
     let after = pair.follower.0.requests();
     assert_eq!(after.write, peers.write, "nobody has claimed anything for it");
     assert!(pair.leader.0.authority(pair.machine.host.now()).is_some());
@@ -152,7 +150,7 @@ fn heartbeats_that_were_off_for_a_while_are_no_silence() {
         }
         pair.machine.pass(5_000);
     }
-    assert_eq!((texts(&pair.leader.1), texts(&pair.follower.1)), (vec![], vec![]));
+    assert_eq!((beats(&pair.leader.1), beats(&pair.follower.1)), (vec![], vec![]));
 }
 
 #[test]
@@ -164,23 +162,21 @@ fn whoever_was_never_asked_for_a_heartbeat_or_never_heard_of_is_not_suspected() 
         }
         pair.cut.set(true);
         pair.machine.pass(60_000);
-        assert_eq!((texts(&pair.leader.1), texts(&pair.follower.1)), (vec![], vec![]));
+        assert_eq!((beats(&pair.leader.1), beats(&pair.follower.1)), (vec![], vec![]));
     }
 }
 
 #[test]
 fn a_question_is_kept_as_a_heartbeat_only_where_one_is_awaited_from_a_name_of_the_group() {
+    let beats = Some(500);
     for (heartbeat_ms, query, kept) in [
-        (Some(500), "from=a", 1),
+        (beats, "from=a", 1),
         (None, "from=a", 0),
-        (Some(500), "from=a&group=other", 0),
-        (Some(500), "from=a%0Ab", 0),
+        (beats, "from=a&group=other", 0),
+        (beats, "from=a%0Ab", 0),
     ] {
-        let settings = Settings {
-            peers: PeerSettings { heartbeat_ms, ..PeerSettings::default() },
-            peer_mode: Some(true),
-            ..Settings::default()
-        };
+        let peers = PeerSettings { heartbeat_ms, ..PeerSettings::default() };
+        let settings = Settings { peers, peer_mode: Some(true), ..Settings::default() };
         let election = Election::new(config_of(settings), "b".repeat(32), 1);
         let (question, proven) = Question::read(query, &Secrets::default());
         let mut desk = Desk::default();

@@ -1,13 +1,10 @@
 //! What a member counts, and what it shows monitors of it. tests/js/metrics.test.mjs has a real parser read the text.
 
-use crate::driver::{World, config, world};
-use edgelect::Host;
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use edgelect::isolate::Isolate;
 use edgelect::metrics::{Sample, text};
-use worlds::virtual_time::{Hanging, Machine};
+
+use crate::driver::prelude::*;
+use crate::driver::{World, config, world};
 
 fn shown(world: &World) -> String {
     text([Sample::of(&world.handle, world.machine.host.now())])
@@ -53,20 +50,6 @@ fn a_leader_counts_its_renewals_and_what_nobody_knows_of_them() {
         r#"edgelect_store_request_duration_seconds_bucket{le="1.0",operation="renew"}"#,
     );
     assert!(fast[0] == "12" && slow[0] != "12", "{lost}");
-}
-
-#[test]
-fn several_sessions_of_one_group_are_one_series() {
-    let mut first = crate::driver::world(true);
-    first.pass(60_000);
-    let sample = |world: &World| Sample::of(&world.handle, world.machine.host.now());
-    let mut second = crate::driver::world(true);
-    second.pass(5_500);
-    let both = text([sample(&first).ended(), sample(&second)]);
-    assert_eq!(values(&both, "edgelect_authority"), ["1"]);
-    let renewed =
-        r#"edgelect_store_requests_total{group="leader/test.json",operation="renew",outcome="ok"}"#;
-    assert_eq!(values(&both, renewed), ["13"]);
 }
 
 #[test]

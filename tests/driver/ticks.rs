@@ -1,29 +1,19 @@
 //! Cron ticks on virtual time, as a seed draws them: late, doubled, on isolates that vanish, beside
 //! members that would like to lead as well. The real tick, the default settings, one clock.
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::rc::Rc;
 
 use edgelect::clock::Now;
 use edgelect::config::HostClock;
 use edgelect::driver::Requests;
 use edgelect::job::{JobTarget, schedule};
-use edgelect::lease::{self, Lease, Reading};
-use edgelect::request::{Request, Response};
-use edgelect::store::memory::Memory;
 use edgelect::tick::{PARKING_MS, SUSTAIN_MS, leads_for_ms, tick};
 use edgelect::timers::Timers;
-use edgelect::{
-    Config, Follow, Handle, Host, Schedule, Settings, SlotOutcome, init, new_election,
-    new_schedule, run, run_scheduled,
-};
-use futures::executor::block_on;
+use edgelect::{Schedule, SlotOutcome, init, new_schedule, run, run_scheduled};
 
+use crate::driver::prelude::*;
 use crate::mixed::bucket::{Bucket, Shared, WAY_MS, Written};
 use crate::mixed::world::World;
-use worlds::sim::chance::Chance;
-use worlds::virtual_time::{EPOCH_MS, Virtual, config_of};
 
 const PERIOD_MS: u64 = 60_000;
 const LEASE_MS: u64 = 15_000;
@@ -70,7 +60,6 @@ impl Host for Place {
     }
 }
 
-/// What a seed's course is made of.
 #[derive(Clone, Copy, Default)]
 struct Course {
     others: bool,
@@ -80,7 +69,6 @@ struct Course {
     failing_per_mille: u64,
 }
 
-/// The one store, and who has come.
 struct Ticks {
     bucket: Bucket,
     dated: bool,
@@ -91,7 +79,6 @@ struct Ticks {
 
 type Fleet = World<Ticks>;
 
-/// The worst of many courses.
 #[derive(Debug, Default)]
 struct Worst {
     gap_ms: u64,
@@ -111,20 +98,13 @@ fn config(name: &str, cron: bool, follow: Follow) -> Config {
 }
 
 fn fleet(seed: u64, course: Course) -> Fleet {
-    let mut fleet = World::new(STEP_MS, |time| {
-        let mut chance = Chance::new(seed);
-        let dated = chance.one_in(2);
-        let clock = time.clone();
-        let memory = match dated {
-            true => Memory::new(move || clock.wall_ms()),
-            false => Memory::default(),
-        };
-        let bucket = Bucket::new(time, memory, chance);
+    let mut fleet = World::new(STEP_MS, seed, |time, chance| {
+        let dated = chance.borrow_mut().one_in(2);
+        let bucket = Bucket::new(time, dated, chance);
         bucket.failing_per_mille.set(course.failing_per_mille);
         let (isolates, requests) = Default::default();
         Ticks { bucket, dated, course, isolates, requests }
     });
-    fleet.seed = seed;
     let bucket = fleet.place.bucket.clone();
     fleet.each_step = Box::new(move || bucket.arrive());
     let config = config("init", false, Follow::Balanced);
@@ -167,7 +147,6 @@ impl Fleet {
         self.admit(&one, true, move || handle.authority(place.now()).is_some(), task);
     }
 
-    /// Ends an isolate without any notice.
     fn vanish(&self) {
         let mut isolates = self.place.isolates.borrow_mut();
         if !isolates.is_empty() {
@@ -235,7 +214,6 @@ impl Fleet {
         self.judge(worst);
     }
 
-    /// Holds the records that the store took against the rules.
     fn judge(&self, worst: &mut Worst) {
         let (seed, written) = (self.seed, self.place.bucket.written.borrow());
         let lease = |written: &Written| match lease::read(&written.body) {
@@ -252,13 +230,8 @@ impl Fleet {
             assert!(after.term > before.term, "seed {seed}: {before:?}, then {after:?}");
             let parked = before.parked && before.leader_id == after.leader_id;
             let waited_ms = at_ms - before_ms;
-            let free = before.released() || parked;
-            let lease_ms = before.lease_ms.expect("each of ours has one");
-            assert!(
-                free || waited_ms >= lease_ms,
-                "seed {seed}: {} waited {waited_ms} ms for {before:?}",
-                after.leader_id
-            );
+            let free = before.released() || parked || Some(waited_ms) >= before.lease_ms;
+            assert!(free, "seed {seed}: waited {waited_ms} ms for {before:?}, then {after:?}");
         }
         let requests = self.place.requests.borrow();
         let most = requests.iter().map(|requests| requests.read + requests.write).max();
@@ -266,8 +239,7 @@ impl Fleet {
     }
 }
 
-/// Plays many courses; gives the worst of those with a store that names the time, and of those
-/// without.
+/// Plays many courses: the worst of those with a store that names the time, and of those without.
 fn play(course: Course) -> [Worst; 2] {
     let mut worst = [Worst::default(), Worst::default()];
     for seed in 0..SEEDS {
@@ -277,10 +249,8 @@ fn play(course: Course) -> [Worst; 2] {
     }
     println!("with a Date {:?}\nwithout one {:?}", worst[0], worst[1]);
     let most = worst.iter().map(|worst| worst.requests).max().unwrap_or(0);
-    assert!(
-        most <= FREE_SUBREQUESTS || course.failing_per_mille > 0,
-        "{most} requests in one tick"
-    );
+    let failing = course.failing_per_mille > 0;
+    assert!(most <= FREE_SUBREQUESTS || failing, "{most} requests in one tick");
     worst
 }
 
@@ -343,18 +313,16 @@ impl Fleet {
         vars: &'static [(&str, &str)],
         job_ms: impl Fn(usize) -> u64 + 'static,
     ) -> Shared<Option<Job>> {
-        let get = |name: &str| {
-            vars.iter().find(|(var, _)| *var == name).map(|(_, text)| (*text).to_owned())
-        };
+        let get = |name: &str| vars.iter().find(|var| var.0 == name).map(|var| var.1.to_owned());
         let config = config(name, true, Follow::Balanced);
         let settings = schedule(get, Some(EPOCH_MS + minute * PERIOD_MS)).expect("they are fine");
         let mut schedule = Schedule::new(&settings, &config).expect("it fits the config");
-        let target = JobTarget::from_vars(get, true, &config, &schedule).expect("it fits");
+        let target = JobTarget::from_vars(get, true, &config, &schedule).expect("fine");
         let target = target.expect("it is bound");
         target.reserve(&config, &mut schedule);
         let (place, wire, told) = (self.host(true), self.place.bucket.clone(), Shared::default());
         let found = Rc::clone(&told);
-        let work = async move {
+        self.spawn(async move {
             let election = new_schedule(&place, config, schedule).expect("it has chance");
             let handle = Handle::new(election);
             let count = RefCell::new(0);
@@ -368,8 +336,7 @@ impl Fleet {
             let Requests { read, write, .. } = handle.requests();
             let made = read + write + report.runs.len() as u64;
             *found.borrow_mut() = Some((report.outcome, report.runs.len(), made));
-        };
-        self.spawn(work);
+        });
         told
     }
 }
@@ -387,7 +354,8 @@ fn c54_a_trigger_that_waits_for_its_lease_and_runs_its_longest_job_stays_under_i
         let (outcome, runs, made) = waited.take().expect("it has ended");
         // The last look in the budget may come just before the lease is free.
         assert_eq!(runs, usize::from(outcome == SlotOutcome::Done), "seed {seed}: {outcome:?}");
-        worst[usize::from(!world.place.dated)] = made.max(worst[usize::from(!world.place.dated)]);
+        let worst = &mut worst[usize::from(!world.place.dated)];
+        *worst = made.max(*worst);
     }
     println!("requests with a Date, without one: {worst:?}");
     // It has waited, or the limit would be far.
@@ -404,8 +372,7 @@ fn c54_a_trigger_that_catches_up_leaves_the_requests_of_a_job_that_takes_all_its
         world.pass(PERIOD_MS);
         world.fire("worker", 1, VARS, |_| 0);
         world.pass(19 * PERIOD_MS);
-        let late =
-            world.fire("worker", 20, VARS, move |run| if run == long { u64::MAX } else { 0 });
+        let late = world.fire("worker", 20, VARS, move |run| u64::MAX * u64::from(run == long));
         world.pass(5 * PERIOD_MS);
         let (_, runs, made) = late.take().expect("it has ended");
         assert!(runs > long.min(5), "seed {seed}: {runs} slots made up for");

@@ -1,25 +1,17 @@
 //! What somebody sees of a member whose store fails, or that does not lead.
 
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
-
-use edgelect::election::{Election, Event, Waiting};
-use edgelect::store::memory::Memory;
-use edgelect::store::{Answer, Fault, FaultKind, Operation, Outcome, Store};
-use edgelect::{Config, Handle, Host, Input, Settings};
+use edgelect::election::Waiting;
 
 use crate::driver::lead::begin;
-use crate::driver::{World, world};
-use worlds::virtual_time::{Machine, Through, config, config_of, undated};
+use crate::driver::prelude::*;
+use crate::driver::{Told, World, world};
 
 pub fn troubles(world: &World) -> Vec<(u64, bool)> {
-    let told = world.told.borrow();
-    let of = |(at_ms, event): &(u64, Event)| match event {
-        Event::Troubled(_) => Some((*at_ms, true)),
-        Event::Solved => Some((*at_ms, false)),
+    world.told.of(|at_ms, event| match event {
+        Event::Troubled(_) => Some((at_ms, true)),
+        Event::Solved => Some((at_ms, false)),
         _ => None,
-    };
-    told.iter().filter_map(of).collect()
+    })
 }
 
 fn shown(machine: &Machine) -> Vec<String> {
@@ -27,30 +19,9 @@ fn shown(machine: &Machine) -> Vec<String> {
 }
 
 #[test]
-fn a_store_that_does_not_answer_is_shown_after_two_attempts_and_once_more_when_it_is_back() {
-    let mut world = world(true);
-    world.pass(7_000);
-    world.store.hangs.set(true);
-    world.pass(60_000);
-    // The renewals of 10 s and of 11.9 s.
-    assert_eq!(troubles(&world), [(13_700, true)]);
-    world.store.hangs.set(false);
-    world.pass(60_000);
-    let lines = shown(&world.machine);
-    let [first, second] = &lines[..] else { panic!("{lines:?}") };
-    assert!(first.starts_with("edgelect: group leader/test.json: "), "{first}");
-    assert!(first.contains("no answer within 1800 ms"), "{first}");
-    assert_eq!(second, "edgelect: group leader/test.json: the problem is over");
-    assert_eq!(troubles(&world).len(), 2);
-}
-
-#[test]
 fn a_member_says_what_it_waits_for_and_for_how_long() {
     let mut world = world(true);
-    let waits = |world: &World| {
-        let now = world.machine.host.now();
-        world.handle.with(|election| election.waiting(now))
-    };
+    let waits = |world: &World| world.handle.with(|one| one.waiting(world.machine.host.now()));
     assert_eq!(waits(&world), Some((Waiting::Store, Some(0))), "it has asked nobody yet");
     world.pass(1_000);
     assert_eq!(waits(&world), None, "it leads");
@@ -129,10 +100,10 @@ fn what_ends_an_elector_is_no_trouble_beside() {
         false => refusal("InvalidAccessKeyId"),
     });
     let elector = Handle::new(Election::new(config(), "session-1".to_owned(), 1));
-    let told = Rc::<RefCell<Vec<_>>>::default();
-    let noted = Rc::clone(&told);
-    machine.elect(&elector, store, &machine.host, move |event| noted.borrow_mut().push(event));
+    let told = Told::default();
+    machine.elect(&elector, store, &machine.host, told.note(&machine.host));
     machine.pass(60_000);
-    assert!(matches!(told.borrow()[..], [Event::Failed(_)]), "{:?}", told.borrow());
+    let told = told.of(|_, event| Some(event.clone()));
+    assert!(matches!(told[..], [Event::Failed(_)]), "{told:?}");
     assert!(shown(&machine).is_empty());
 }

@@ -1,16 +1,8 @@
 //! One object behind a network that loses, delays and cuts off, for members of both makes.
 
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
-
-use edgelect::Host;
-use edgelect::lease::Format;
-use edgelect::store::memory::Memory;
-use edgelect::store::{Answer, Condition, Fault, FaultKind, Operation, Outcome, Store, Version};
 use futures::FutureExt;
 
-use worlds::sim::chance::Chance;
-use worlds::virtual_time::Virtual;
+use crate::driver::prelude::*;
 
 /// The longest way of a request to the store, or of its answer back, when nothing is wrong.
 pub const WAY_MS: u64 = 100;
@@ -41,11 +33,12 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    pub fn new(time: &Virtual, memory: Memory, chance: Chance) -> Self {
+    /// An empty one, whose answers name a `Date` or do not.
+    pub fn new(time: &Virtual, dated: bool, chance: &Shared<Chance>) -> Self {
         Self {
             time: time.clone(),
-            memory,
-            chance: Rc::new(RefCell::new(chance)),
+            memory: if dated { memory(time) } else { Memory::default() },
+            chance: Rc::clone(chance),
             written: Shared::default(),
             failing_per_mille: Rc::default(),
             cut_until_ms: Rc::default(),
@@ -68,15 +61,8 @@ impl Bucket {
     /// Lets those requests arrive whose time has come.
     pub fn arrive(&self) {
         let now_ms = self.time.now_ms.get();
-        let due: Vec<Operation> = self
-            .late
-            .borrow_mut()
-            .extract_if(.., |(at_ms, _)| *at_ms <= now_ms)
-            .map(|one| one.1)
-            .collect();
-        for operation in due {
-            self.at_once(operation);
-        }
+        let due: Vec<_> = self.late.borrow_mut().extract_if(.., |one| one.0 <= now_ms).collect();
+        due.into_iter().for_each(|(_, operation)| drop(self.at_once(operation)));
     }
 
     async fn way(&self) {
@@ -104,11 +90,8 @@ impl Bucket {
             return std::future::pending().await;
         }
         self.way().await;
-        let (fails, arrives, late, cut) = {
-            let mut chance = self.chance.borrow_mut();
-            let fails = chance.per_mille(self.failing_per_mille.get());
-            (fails, chance.one_in(3), chance.one_in(3), chance.one_in(3))
-        };
+        let fails = self.chance.borrow_mut().per_mille(self.failing_per_mille.get());
+        let [arrives, late, cut] = [(); 3].map(|()| self.chance.borrow_mut().one_in(3));
         let fault = || Answer::unknown(Fault::new(FaultKind::Network, "the network failed"));
         if self.holds_writes.get() && matches!(operation, Operation::Write { .. }) {
             self.late.borrow_mut().push((u64::MAX, operation));

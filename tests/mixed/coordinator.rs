@@ -1,13 +1,8 @@
 //! A stand-in for a member of shardcoordinator, written from its document: its ticks and its state, over either of its locks.
 //! Other makes that take, renew and release so are this over a lock of their own.
 
-use std::cell::Cell;
-use std::rc::Rc;
-
-use edgelect::Host;
-
+use crate::driver::prelude::*;
 use crate::mixed::world::World;
-use worlds::virtual_time::Virtual;
 
 /// Where it takes its lock, and how.
 pub trait Lock: Clone + 'static {
@@ -40,31 +35,27 @@ pub struct Coordinator<L> {
     pub until_ms: Rc<Cell<Option<u64>>>,
     /// It does nothing while this is set: a pause.
     pub stands_still: Rc<Cell<bool>>,
-    /// It is to release.
     pub stops: Rc<Cell<bool>>,
-    /// How often it acquired.
     pub acquired: Rc<Cell<u32>>,
 }
 
 impl<L: Lock> Coordinator<L> {
     pub fn new(id: &str, lock: L, host: Virtual, lease_ms: u64, renew_ms: u64) -> Self {
-        let (until_ms, stands_still, stops, acquired) = Default::default();
-        let (from_end, by_state, grace_ms, lingers_ms) = (false, false, 0, 0);
         Self {
             id: id.to_owned(),
             lock,
             host,
             lease_ms,
             renew_ms,
-            from_end,
-            by_state,
-            grace_ms,
-            lingers_ms,
+            from_end: false,
+            by_state: false,
+            grace_ms: 0,
+            lingers_ms: 0,
             acts_from_ms: Rc::default(),
-            until_ms,
-            stands_still,
-            stops,
-            acquired,
+            until_ms: Rc::default(),
+            stands_still: Rc::default(),
+            stops: Rc::default(),
+            acquired: Rc::default(),
         }
     }
 
@@ -128,7 +119,6 @@ impl<L: Lock> Coordinator<L> {
 }
 
 impl<P> World<P> {
-    /// Lets one in, from now on.
     pub fn coordinate<L: Lock>(&self, one: Coordinator<L>) -> Coordinator<L> {
         let seen = one.clone();
         self.admit(&one.id, false, move || seen.leads(), one.clone().run());

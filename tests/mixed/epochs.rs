@@ -1,31 +1,20 @@
 //! Members of other makes that keep an object for each term: they list, judge the newest epoch by their own clock, create
 //! the next number, believe in it without another look, touch it, and say when they give it up.
 
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
-
-use edgelect::calendar;
-use edgelect::json::{self, Object};
-use edgelect::lease::Format;
-use edgelect::request::{self, Request, Response};
-use edgelect::{
-    EpochStore, Follow, Handle, Host, S3Config, Settings, config::Config, new_election,
-};
+use edgelect::json::Object;
+use edgelect::{EpochStore, S3Config, calendar, json};
 use http::{HeaderValue, Method};
 
+use crate::driver::prelude::*;
 use crate::mixed::coordinator::{Coordinator, Lock};
 use crate::mixed::world::{Group, Member, World, played};
 use worlds::bucket::Bucket;
-use worlds::sim::chance::Chance;
-use worlds::virtual_time::Virtual;
-use worlds::{bucket_with, credentials};
 
 const FOLDER: &str = "leader/g";
 
 /// A tenth of it has to bear the second by which `Last-Modified` is cut, and their clocks.
 const LEASE_MS: u64 = 20_000;
 
-/// Their HTTP client's own timeout.
 const REQUEST_MS: u64 = 1_000;
 
 /// What they write, and by what they judge.
@@ -63,10 +52,10 @@ impl Rules {
     }
 }
 
+#[derive(Clone)]
 struct Place {
     rules: Rules,
     bucket: Rc<RefCell<Bucket>>,
-    chance: Rc<RefCell<Chance>>,
     /// Requests that nobody waits for any more, and when they arrive.
     late: Rc<RefCell<Vec<(u64, Request)>>>,
 }
@@ -252,11 +241,9 @@ fn get(url: &str) -> Request {
 type Fleet = World<Place>;
 
 fn fleet(seed: u64, rules: Rules) -> Fleet {
-    let chance = Rc::new(RefCell::new(Chance::new(seed)));
     let bucket = Bucket { front_end_ms: vec![0, 500 * (seed % 3)], ..Bucket::default() };
-    let place = Place { rules, bucket: Rc::new(RefCell::new(bucket)), chance, late: Rc::default() };
-    let mut fleet = World::new(50, |_| place);
-    fleet.seed = seed;
+    let place = Place { rules, bucket: Rc::new(RefCell::new(bucket)), late: Rc::default() };
+    let mut fleet = World::new(50, seed, |_, _| place);
     let net = fleet.net();
     fleet.each_step = Box::new(move || {
         let now_ms = net.time.now_ms.get();
@@ -268,19 +255,14 @@ fn fleet(seed: u64, rules: Rules) -> Fleet {
 
 impl Fleet {
     fn net(&self) -> Net {
-        let Place { rules, bucket, chance, late } = &self.place;
+        let Place { rules, bucket, late } = self.place.clone();
+        let (time, chance) = (self.time.clone(), Rc::clone(&self.chance));
         let (cut_until_ms, lead, transitions) = Default::default();
-        let (bucket, chance, late) = (Rc::clone(bucket), Rc::clone(chance), Rc::clone(late));
-        let (rules, time) = (*rules, self.time.clone());
         Net { rules, time, bucket, chance, late, cut_until_ms, lead, transitions }
     }
 }
 
 impl Group for Place {
-    fn chance(&self) -> &Rc<RefCell<Chance>> {
-        &self.chance
-    }
-
     fn ours(fleet: &Fleet) -> Member {
         let (name, net) = (format!("ours-{}", fleet.next_number()), fleet.net());
         let follow = [Follow::Tight, Follow::Balanced, Follow::Frugal];
@@ -303,7 +285,7 @@ impl Group for Place {
             ..bucket_with(FOLDER)
         };
         let cut_until_ms = Rc::clone(&net.cut_until_ms);
-        let host = fleet.time.drawing(&fleet.place.chance);
+        let host = fleet.time.drawing(&fleet.chance);
         let host = host.asking(move |request| net.clone().send(request));
         let store = EpochStore::new(s3, credentials(), host.clone()).expect("a plain bucket");
         let handle = Handle::new(new_election(&host, config).expect("it has chance"));

@@ -1,25 +1,15 @@
 //! Groups that members of the object-store lock with `holderIdentity` share with edgelect's.
 
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use edgelect::json::Object;
+use edgelect::object_store_lock::{LeaderElectionRecord as Record, LockErrorKind, ObjectStoreLock};
+use edgelect::{calendar, json};
 
-use edgelect::calendar;
-use edgelect::election::Election;
-use edgelect::json::{self, Object};
-use edgelect::lease::Format;
-use edgelect::object_store_lock::{LeaderElectionRecord, LockErrorKind, ObjectStoreLock};
-use edgelect::store::Version;
-use edgelect::store::memory::Memory;
-use edgelect::{Follow, Handle, Settings};
-
+use crate::driver::prelude::*;
 use crate::mixed::bucket::Bucket;
 use crate::mixed::coordinator::{Coordinator, Lock};
 use crate::mixed::world::{Group, Member, World, played};
-use worlds::sim::chance::Chance;
-use worlds::virtual_time::{Virtual, config_of};
 
 const LEASE_MS: u64 = 15_000;
-const RETRY_MS: u64 = 2_000;
 
 /// The settings of the document, and its HTTP client's own.
 #[derive(Clone, Copy)]
@@ -35,12 +25,8 @@ impl Pace {
     const DOCUMENT: Self =
         Self { lease_ms: 45_000, renew_deadline_ms: 45_000, retry_ms: 15_000, request_ms: 1_000 };
     /// Such that a leader of theirs has stopped before its lease is over.
-    const SAFE: Self = Self {
-        lease_ms: LEASE_MS,
-        renew_deadline_ms: 9_000,
-        retry_ms: RETRY_MS,
-        request_ms: 1_000,
-    };
+    const SAFE: Self =
+        Self { lease_ms: 15_000, renew_deadline_ms: 9_000, retry_ms: 2_000, request_ms: 1_000 };
 
     /// The longest that their leader acts after its last renewal has landed: the answer to it, the deadline, an attempt
     /// (a Get and a put) that began just in time and failed, and the pause before the tick that finds it over.
@@ -62,18 +48,14 @@ struct Theirs {
     renew_by_ms: Rc<Cell<u64>>,
 }
 
-type Seen = (LeaderElectionRecord, Version);
+type Seen = (Record, Version);
 
 /// As its own parser reads the five fields.
-fn parsed(body: &[u8]) -> LeaderElectionRecord {
+fn parsed(body: &[u8]) -> Record {
     let read = Object::read(body).expect("JSON");
-    let text = |name| read.get(name).and_then(json::text);
-    let time = |name| {
-        let told = text(name).expect("its parser needs one");
-        calendar::read_rfc3339(&told).expect("a time").unix_ms
-    };
-    let holder = text("holderIdentity").unwrap_or_default();
-    let mut record = LeaderElectionRecord::new(&holder, LEASE_MS, time("renewTime"));
+    let text = |name| read.get(name).and_then(json::text).expect("its parser needs one");
+    let time = |name| calendar::read_rfc3339(&text(name)).expect("a time").unix_ms;
+    let mut record = Record::new(&text("holderIdentity"), LEASE_MS, time("renewTime"));
     record.acquire_time_ms = Some(time("acquireTime"));
     let transitions = read.get("leaderTransitions").and_then(json::whole);
     record.leader_transitions = transitions.expect("its parser needs a number");
@@ -84,11 +66,8 @@ fn parsed(body: &[u8]) -> LeaderElectionRecord {
 struct Thrown;
 
 impl Theirs {
-    async fn within<T>(
-        &self,
-        request: impl Future<Output = Result<T, String>>,
-    ) -> Result<T, Thrown> {
-        let answer = self.host.within(self.pace.request_ms, request).await;
+    async fn within<T>(&self, ask: impl Future<Output = Result<T, String>>) -> Result<T, Thrown> {
+        let answer = self.host.within(self.pace.request_ms, ask).await;
         answer.ok_or(Thrown)?.map_err(|_| Thrown)
     }
 
@@ -99,19 +78,14 @@ impl Theirs {
     async fn get(&self, id: &str) -> Result<Option<Seen>, Thrown> {
         if self.by_lock {
             let lock = self.lock(id);
-            let found = async { lock.get().await.map_err(|error| error.message) };
-            return self.within(found).await;
+            return self.within(async { lock.get().await.map_err(|error| error.message) }).await;
         }
         let found = self.within(self.bucket.get()).await?;
         Ok(found.map(|(body, version)| (parsed(&body), version)))
     }
 
-    async fn put(
-        &self,
-        id: &str,
-        mut record: LeaderElectionRecord,
-        on: Option<Version>,
-    ) -> Result<bool, Thrown> {
+    async fn put(&self, id: &str, record: Record, on: Option<Version>) -> Result<bool, Thrown> {
+        let mut record = record;
         record.lease_duration_ms = Some(self.pace.lease_ms);
         record.renew_time_ms = self.host.wall_ms() as i64;
         if self.by_lock {
@@ -142,7 +116,7 @@ impl Theirs {
 
     async fn try_acquire_or_renew(&self, id: &str) -> Result<bool, Thrown> {
         let (now_ms, lease_ms) = (self.host.wall_ms() as i64, self.pace.lease_ms);
-        let fresh = LeaderElectionRecord::new(id, lease_ms, now_ms);
+        let fresh = Record::new(id, lease_ms, now_ms);
         let Some((mut record, version)) = self.get(id).await? else {
             return self.put(id, fresh, None).await;
         };
@@ -194,22 +168,17 @@ struct Place {
 }
 
 fn fleet(seed: u64, pace: Pace) -> Fleet {
-    let mut fleet = World::strict(50, |time| {
-        let clock = time.clone();
-        let memory = Memory::new(move || clock.wall_ms()).in_format(Format::Kubernetes);
-        Place { bucket: Bucket::new(time, memory, Chance::new(seed)), pace }
+    let mut fleet = World::strict(50, seed, |time, chance| {
+        let mut bucket = Bucket::new(time, true, chance);
+        bucket.memory = bucket.memory.in_format(Format::Kubernetes);
+        Place { bucket, pace }
     });
-    fleet.seed = seed;
     let bucket = fleet.place.bucket.clone();
     fleet.each_step = Box::new(move || bucket.arrive());
     fleet
 }
 
 impl Group for Place {
-    fn chance(&self) -> &Rc<RefCell<Chance>> {
-        &self.bucket.chance
-    }
-
     fn ours(fleet: &Fleet) -> Member {
         let follow = [Follow::Tight, Follow::Balanced];
         fleet.elector(follow[fleet.below(2) as usize])
@@ -220,12 +189,21 @@ impl Group for Place {
     }
 }
 
+fn is_led(fleet: &Fleet) -> bool {
+    fleet.ours_leads().is_some()
+}
+
 impl Fleet {
     fn elector(&self, follow: Follow) -> Member {
         let name = format!("ours-{}", self.next_number());
         let lease_ms = self.place.pace.lease_ms;
-        let (server_id, follow) = (Some(name.clone()), Some(follow));
-        let config = config_of(Settings { server_id, follow, ..settings(lease_ms) });
+        let config = config_of(Settings {
+            server_id: Some(name.clone()),
+            follow: Some(follow),
+            leader_timeout_ms: Some(lease_ms),
+            frequent_interval_ms: Some(lease_ms / 3),
+            ..Settings::default()
+        });
         let seed = self.below(u64::MAX);
         let handle = Handle::new(Election::new(config, format!("session-{name}"), seed));
         let bucket = self.place.bucket.another_way();
@@ -254,23 +232,15 @@ impl Fleet {
     }
 }
 
-fn settings(lease_ms: u64) -> Settings {
-    Settings {
-        leader_timeout_ms: Some(lease_ms),
-        frequent_interval_ms: Some(lease_ms / 3),
-        ..Settings::default()
-    }
-}
-
 #[test]
 fn they_take_a_lease_that_we_release_and_we_take_one_that_they_release() {
     let mut fleet = fleet(1, Pace::SAFE);
     let ours = fleet.elector(Follow::Balanced);
-    fleet.leader_within(60_000);
+    assert!(fleet.pass_until(60_000, is_led));
     let theirs = fleet.lock_member();
     fleet.pass(30_000);
     ours.stop();
-    assert!(fleet.pass_until(RETRY_MS + 1_500, |fleet| fleet.ours_leads() == Some(false)));
+    assert!(fleet.led_by(&theirs.name, Pace::SAFE.retry_ms + 1_500));
     fleet.elector(Follow::Balanced);
     fleet.pass(30_000);
     assert_eq!(fleet.leaders(), [&*theirs.name], "its renewals are honoured");
@@ -298,7 +268,7 @@ fn by_the_documents_own_settings_their_leader_acts_beside_ours_after_its_lease()
     for seed in 1..=30 {
         let mut fleet = fleet(seed, pace);
         let theirs = fleet.lock_member();
-        fleet.leader_within(5_000);
+        assert!(fleet.pass_until(5_000, is_led));
         fleet.elector(Follow::Tight);
         fleet.pass(60_000 + fleet.below(pace.retry_ms));
         fleet.cut(&theirs, 2 * pace.lease_ms);
@@ -339,12 +309,8 @@ fn a_record_of_the_native_format_is_left_alone_until_its_grace_is_over_and_its_t
         let handle = fleet.elector(Follow::Balanced).handle.expect("it is ours");
         fleet.pass(told_ms - 1_000);
         assert_eq!(fleet.text(), native);
-        let problem = handle.with(|election| election.problem().map(ToString::to_string));
-        assert!(
-            problem.as_ref().is_some_and(|text| text.contains("another format")),
-            "{problem:?}"
-        );
-        fleet.leader_within(LEASE_MS + 20_000);
+        assert!(problem(&handle).contains("another format"), "{}", problem(&handle));
+        assert!(fleet.pass_until(LEASE_MS + 20_000, is_led));
         assert!(fleet.observer.tokens.borrow()[0] > term);
     }
 }

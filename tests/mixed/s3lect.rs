@@ -10,21 +10,19 @@ mod member;
 use std::fs;
 
 use edgelect::config::{PeerSettings, PeerTrust};
-use edgelect::election::{Election, PeerAnswer, Step};
+use edgelect::election::{PeerAnswer, Step};
 use edgelect::json::Object;
-use edgelect::lease::{self, History, Lease, Reading, Stamp};
+use edgelect::lease::History;
+use edgelect::peer;
 use edgelect::peer::{Heard, Question};
-use edgelect::store::{Condition, Operation, Outcome, Version};
-use edgelect::{Config, Settings, peer};
 use serde_json::Value;
-
-use crate::alone::told::{Alone, text};
-use crate::mixed::world::{Group, played};
-use crate::slots::world::{self as slots, EVERY_DATES, Job, all_again, minute, once};
-use worlds::virtual_time::config_of;
 
 use self::fleet::{Course, Fleet, Place, fleet};
 use self::member::{Bug, Rules};
+use crate::alone::told::{Alone, text};
+use crate::driver::prelude::*;
+use crate::mixed::world::{Group, played};
+use crate::slots::world::{self as slots, EVERY_DATES, Job, all_again, minute, once};
 
 const GOLDEN: &str = "tests/golden/s3lect";
 /// 2026-11-21T06:58:12Z.
@@ -76,10 +74,8 @@ fn c36_records_as_go_writes_them_are_read() {
             true => Stamp::Released,
             false => Stamp::At(record.last_updated.unix_ms),
         };
-        assert_eq!(
-            (&lease.leader_id, &lease.leader_addr),
-            (&record.leader_id, &record.leader_addr)
-        );
+        let who = (&record.leader_id, &record.leader_addr);
+        assert_eq!((&lease.leader_id, &lease.leader_addr), who);
         assert_eq!((lease.last_updated, lease.released()), (stamp, name.starts_with("released")));
         assert_eq!((lease.term, lease.lease_ms, lease.slot), (None, None, None), "{name}");
         assert!(lease.extra.iter().next().is_none() && !lease.in_grace(), "{name}");
@@ -106,26 +102,19 @@ fn the_stand_in_writes_and_reads_as_go_does() {
 /// Records of ours, by the name of their golden files.
 fn ours() -> Vec<(&'static str, Lease)> {
     let usual = Lease {
-        leader_id: "server-001".to_owned(),
         leader_addr: "10.0.1.42:8443".to_owned(),
-        last_updated: Stamp::At(AT_MS + 345),
         term: Some(1_795_244_292_345),
         session: Some("0d9c5e52".to_owned()),
         sequence: 17,
         lease_ms: Some(15_000),
         acquired: Some(AT_MS),
         transitions: 3,
-        parked: false,
-        park_at: None,
         slot: Some(1_795_244_280_000),
         slot_done: Some(true),
         slot_result: Some("ok".to_owned()),
         slot_took_ms: Some(12),
         slot_failures: Some(1),
-        slot_term: None,
-        history: History::default(),
-        operator: None,
-        extra: Object::new(),
+        ..Lease::bare("server-001", Stamp::At(AT_MS + 345))
     };
     let odd = "<a>&\"b\"\\/\u{2028}\u{2029}\u{8}\t\u{1f}\u{7f}ü😀\u{202e}";
     let mut kept = Object::new();
@@ -184,11 +173,8 @@ fn c36_go_reads_our_health_answer_and_one_of_its_own_names_no_group_so_the_store
         let id = &lease.leader_id;
         let answer = peer::answer_from_store("jobs", id, &version, &lease, Some(0), 15_000);
         let read = go::unmarshal(answer.body.as_bytes()).expect(name);
-        assert_eq!(
-            (read.leader_id, read.leader_addr),
-            (lease.leader_id, lease.leader_addr),
-            "{name}"
-        );
+        let who = (lease.leader_id, lease.leader_addr);
+        assert_eq!((read.leader_id, read.leader_addr), who, "{name}");
     }
     let body = go::marshal(&go_record("server-001", "10.0.1.42:8443", go::Time::at(AT_MS)));
     let judged = |trust| {
@@ -212,7 +198,6 @@ const BLOWS: u64 = 16;
 const COURSE: Course =
     Course { rules: Rules::DOCUMENT, foreign_off_ms: 5_000, failing_per_mille: 0, lives: true };
 
-/// Plays so many seeds.
 fn play(seeds: u64, often: u64, course: Course) {
     played(seeds, BLOWS, LEASE_MS, often, |seed| fleet(seed, course));
 }
@@ -304,7 +289,6 @@ fn put_foreign(fleet: &Fleet, last_updated: go::Time) {
     assert!(matches!(answer.outcome, Outcome::Written { .. }), "{answer:?}");
 }
 
-/// Lets time pass until one of ours leads.
 fn until_led(fleet: &mut Fleet) -> u64 {
     let from_ms = fleet.now_ms();
     assert!(fleet.pass_until(60_000, |fleet| fleet.ours_leads() == Some(true)), "nobody leads");
@@ -346,63 +330,44 @@ fn c36_a_foreign_resignation_is_taken_over_within_an_interval() {
 fn c36_a_resignation_of_ours_is_taken_over_by_a_foreign_member_at_its_next_look() {
     let rules = Rules::DOCUMENT;
     // One that has seen the leader twice looks once per infrequent interval; one that has just come, once per frequent.
-    for (known_ms, within_ms) in
-        [(40_000, rules.infrequent_ms + 1_000), (1_000, rules.frequent_ms + 1_000)]
+    let rows = [(40_000, rules.infrequent_ms), (1_000, rules.frequent_ms)];
+    for ((known_ms, look_ms), seed) in
+        rows.into_iter().flat_map(|row| (0..40).map(move |s| (row, s)))
     {
-        for seed in 0..40 {
-            let mut fleet = fleet(seed, COURSE);
-            let ours = Place::ours(&fleet);
-            until_led(&mut fleet);
-            let theirs = fleet.start_theirs();
-            fleet.pass(known_ms + 100 * seed);
-            assert_eq!((fleet.ours_leads(), theirs.acquired.get()), (Some(true), 0), "seed {seed}");
-            ours.stop();
-            let taken = |_: &Fleet| theirs.until_ms.get().is_some();
-            assert!(fleet.pass_until(within_ms, taken), "seed {seed}: not taken");
-            fleet.pass(rules.grace_ms + 1_000);
-            assert_eq!(fleet.ours_leads(), Some(false), "seed {seed}");
-        }
-    }
-}
-
-/// What one of ours writes over what was put there is held up, and lands when the same was put there again, after a second
-/// one has led and gone.
-fn held_up_until_the_same_is_there_again(put: impl Fn(&Fleet, bool), wait_ms: u64) {
-    for seed in 0..40 {
         let mut fleet = fleet(seed, COURSE);
-        put(&fleet, false);
-        fleet.pass(10_000);
-        fleet.place.bucket.holds_writes.set(true);
-        Place::ours(&fleet);
-        fleet.pass(wait_ms);
-        fleet.place.bucket.holds_writes.set(false);
-        let second = Place::ours(&fleet);
+        let ours = Place::ours(&fleet);
         until_led(&mut fleet);
-        second.stop();
-        fleet.pass(300);
-        put(&fleet, true);
-        fleet.place.bucket.release();
-        fleet.pass(5_000);
-        until_led(&mut fleet);
+        let theirs = fleet.start_theirs();
+        fleet.pass(known_ms + 100 * seed);
+        assert_eq!((fleet.ours_leads(), theirs.acquired.get()), (Some(true), 0), "seed {seed}");
+        ours.stop();
+        let taken = |_: &Fleet| theirs.until_ms.get().is_some();
+        assert!(fleet.pass_until(look_ms + 1_000, taken), "seed {seed}: not taken");
+        fleet.pass(rules.grace_ms + 1_000);
+        assert_eq!(fleet.ours_leads(), Some(false), "seed {seed}");
     }
 }
 
 #[test]
 fn c36_s2_a_claim_that_lands_on_a_later_equal_resignation_brings_no_older_token() {
-    let resigned = |fleet: &Fleet, again: bool| {
-        if again {
-            put_foreign(fleet, go::Time::at(AT_MS));
-        }
-        put_foreign(fleet, go::Time::ZERO);
-    };
-    held_up_until_the_same_is_there_again(resigned, 300);
-}
-
-#[test]
-fn c27_s2_a_held_up_heal_that_lands_on_the_same_garbage_again_brings_no_older_token() {
-    let garbage =
-        |fleet: &Fleet, _: bool| fleet.place.bucket.memory.overwrite(Some(b"{}".to_vec()));
-    held_up_until_the_same_is_there_again(garbage, 25_000);
+    for seed in 0..40 {
+        let mut fleet = fleet(seed, COURSE);
+        put_foreign(&fleet, go::Time::ZERO);
+        fleet.pass(10_000);
+        fleet.place.bucket.holds_writes.set(true);
+        Place::ours(&fleet);
+        fleet.pass(300);
+        fleet.place.bucket.holds_writes.set(false);
+        let second = Place::ours(&fleet);
+        until_led(&mut fleet);
+        second.stop();
+        fleet.pass(300);
+        put_foreign(&fleet, go::Time::at(AT_MS));
+        put_foreign(&fleet, go::Time::ZERO);
+        fleet.place.bucket.release();
+        fleet.pass(5_000);
+        until_led(&mut fleet);
+    }
 }
 
 #[test]

@@ -1,15 +1,13 @@
 //! Members of two makes over one record, in virtual time. Who leads is looked at at every step and at the beginning of every
 //! term: never two of ours at once, never one of theirs beside one of ours, and tokens that grow.
 
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
-
-use edgelect::election::{Event, LostReason};
-use edgelect::{Handle, Host, Input, Store, run};
+use edgelect::{Store, run};
 use futures::future::AbortHandle;
 
-use worlds::sim::chance::Chance;
-use worlds::virtual_time::{Machine, Virtual};
+use crate::driver::Told;
+use crate::driver::prelude::*;
+
+pub type Chances = Rc<RefCell<Chance>>;
 
 pub struct World<P> {
     pub time: Virtual,
@@ -18,8 +16,9 @@ pub struct World<P> {
     pub observer: Rc<Observer>,
     /// What happens in each step beside the members: what was held up arrives, what is old is deleted.
     pub each_step: Box<dyn FnMut()>,
-    /// What a failure names.
+    /// What a failure names, and what is drawn by it.
     pub seed: u64,
+    pub chance: Chances,
     /// How often it is looked at.
     pub step_ms: u64,
     machine: Machine,
@@ -54,8 +53,6 @@ struct Candidate {
 
 /// Members of two makes over one store.
 pub trait Group: Sized {
-    fn chance(&self) -> &Rc<RefCell<Chance>>;
-
     /// One more of ours, and one of theirs where they are there.
     fn ours(world: &World<Self>) -> Member;
     fn theirs(world: &World<Self>) -> Option<Member>;
@@ -99,17 +96,7 @@ pub struct Ours<W> {
     pub handle: Handle,
     /// Its way to the record.
     pub way: W,
-    pub told: Rc<RefCell<Vec<Event>>>,
-}
-
-impl<W> Ours<W> {
-    pub fn lost(&self) -> Vec<LostReason> {
-        let reason = |event: &Event| match event {
-            Event::Lost { reason, .. } => Some(*reason),
-            _ => None,
-        };
-        self.told.borrow().iter().filter_map(reason).collect()
-    }
+    pub told: Told,
 }
 
 impl Observer {
@@ -159,15 +146,16 @@ impl Observer {
 
 impl<P> World<P> {
     /// One that is looked at every so many milliseconds.
-    pub fn new(step_ms: u64, place: impl FnOnce(&Virtual) -> P) -> Self {
+    pub fn new(step_ms: u64, seed: u64, place: impl FnOnce(&Virtual, &Chances) -> P) -> Self {
         let machine = Machine::default();
-        let time = machine.host.clone();
+        let (time, chance) = (machine.host.clone(), Rc::new(RefCell::new(Chance::new(seed))));
         Self {
-            place: place(&time),
+            place: place(&time, &chance),
             time,
             observer: Rc::default(),
             each_step: Box::new(|| ()),
-            seed: 0,
+            seed,
+            chance,
             step_ms,
             machine,
             made: Cell::default(),
@@ -175,9 +163,9 @@ impl<P> World<P> {
     }
 
     /// One in which two of theirs must not lead at once either.
-    pub fn strict(step_ms: u64, place: impl FnOnce(&Virtual) -> P) -> Self {
+    pub fn strict(step_ms: u64, seed: u64, place: impl FnOnce(&Virtual, &Chances) -> P) -> Self {
         let observer = Observer { strict: true, ..Observer::default() };
-        Self { observer: Rc::new(observer), ..Self::new(step_ms, place) }
+        Self { observer: Rc::new(observer), ..Self::new(step_ms, seed, place) }
     }
 
     pub fn now_ms(&self) -> u64 {
@@ -188,6 +176,10 @@ impl<P> World<P> {
     pub fn next_number(&self) -> u64 {
         self.made.set(self.made.get() + 1);
         self.made.get()
+    }
+
+    pub fn below(&self, bound: u64) -> u64 {
+        self.chance.borrow_mut().below(bound)
     }
 
     pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
@@ -216,8 +208,8 @@ impl<P> World<P> {
         host: impl Host + Clone + 'static,
         way: W,
     ) -> Ours<W> {
-        let ours = Ours { handle: handle.clone(), way, told: Rc::default() };
-        let (driven, place, told) = (handle.clone(), host.clone(), Rc::clone(&ours.told));
+        let ours = Ours { handle: handle.clone(), way, told: Told::default() };
+        let (driven, place, mut note) = (handle.clone(), host.clone(), ours.told.note(&self.time));
         let (observer, time) = (Rc::clone(&self.observer), self.time.clone());
         let task = async move {
             run(&driven, &store, &place, |event| {
@@ -232,7 +224,7 @@ impl<P> World<P> {
                     }
                     _ => {}
                 }
-                told.borrow_mut().push(event);
+                note(event);
             })
             .await;
         };
@@ -297,14 +289,8 @@ impl<P> World<P> {
         holds(self)
     }
 
-    /// Lets time pass until somebody leads; its name, and whether it is one of ours.
-    pub fn leader_within(&mut self, ms: u64) -> (String, bool) {
-        let end_ms = self.now_ms() + ms;
-        while self.ours_leads().is_none() && self.now_ms() < end_ms {
-            self.watch(self.step_ms);
-        }
-        let leader = self.observer.leaders().into_iter().next();
-        leader.unwrap_or_else(|| panic!("nobody leads within {ms} ms"))
+    pub fn led_by(&mut self, name: &str, within_ms: u64) -> bool {
+        self.pass_until(within_ms, |fleet| fleet.leaders() == [name])
     }
 }
 
@@ -330,10 +316,6 @@ pub fn played<P: Group>(
 }
 
 impl<P: Group> World<P> {
-    pub fn below(&self, bound: u64) -> u64 {
-        self.place.chance().borrow_mut().below(bound)
-    }
-
     pub fn cut(&self, member: &Member, ms: u64) {
         member.cut_until_ms.set(self.now_ms() + ms);
     }

@@ -1,58 +1,11 @@
-//! What a trigger reports in the end, and what the record says then: stops, lost answers, budgets, jobs that outlast their
-//! authority.
-
-use std::cell::Cell;
-use std::rc::Rc;
+//! What a trigger reports in the end, and what the record says then: stops, lost answers, budgets.
 
 use edgelect::SlotOutcome::{Done, Lost, Skipped, Unknown};
 use edgelect::election::SlotsOver;
-use edgelect::{Election, Handle, Input, Missed, Policy, RunEnd, ScheduleSettings, lead};
+use edgelect::{Missed, Policy, lead};
 
-use crate::slots::world::{
-    Dates, FIRST_MS, Job, MINUTE_MS, OUT_OF_TIME, Trigger, World, again, all_again, minute, once,
-    settings,
-};
-use worlds::virtual_time::config;
-
-#[test]
-fn the_closing_write_says_how_the_job_ended_and_gives_the_lease_up() {
-    let mut world = World::with_init(Dates::Both);
-    let trigger = world.trigger(FIRST_MS, &once(), Job::Takes(20_000));
-    let slot = |world: &World| {
-        let lease = world.lease();
-        (lease.slot, lease.slot_done, lease.released())
-    };
-    world.pass(12_000);
-    assert_eq!(slot(&world), (Some(FIRST_MS), Some(false), false));
-    let sequence = world.lease().sequence;
-    assert!(sequence >= 3, "it is renewed while the job runs: {sequence}");
-    world.pass(12_000);
-    assert_eq!(slot(&world), (Some(FIRST_MS), Some(true), true));
-    let (lease, report) = (world.lease(), trigger.report());
-    assert_eq!((lease.slot_result.as_deref(), lease.slot_failures), (Some("ok"), None));
-    let took_ms = lease.slot_took_ms.expect("it is told");
-    assert!((20_000..20_500).contains(&took_ms), "{took_ms}");
-    assert!(report.runs[0].recorded);
-    assert_eq!((report.slot_ms, Some(report.runs[0].term)), (Some(FIRST_MS), lease.term));
-}
-
-#[test]
-fn a_job_longer_than_the_period_keeps_the_next_trigger_waiting_within_its_budget() {
-    let mut world = World::with_init(Dates::Both);
-    let first = world.trigger(FIRST_MS, &once(), Job::Takes(80_000));
-    assert_eq!(world.runs_within(30_000, 1, &once()), Done);
-    assert_eq!(first.outcome(), Done);
-    let long = world.trigger(minute(1) + 1, &once(), Job::Takes(300_000));
-    world.pass(2_000);
-    let short = ScheduleSettings { budget_ms: Some(26_000), ..once() };
-    let began_ms = world.now_ms();
-    let waiting = world.trigger(began_ms, &short, Job::Takes(10));
-    world.pass(25_000);
-    assert!(!waiting.ended());
-    world.pass(2_500);
-    assert_eq!(waiting.outcome(), OUT_OF_TIME);
-    assert!(world.now_ms() - began_ms < 28_000 && !long.ended());
-}
+use crate::driver::prelude::*;
+use crate::slots::world::*;
 
 #[test]
 fn a_store_that_is_back_within_the_budget_is_soon_asked_and_else_nothing_is_claimed() {
@@ -60,8 +13,7 @@ fn a_store_that_is_back_within_the_budget_is_soon_asked_and_else_nothing_is_clai
     for (hung_ms, then_ms, outcome) in rows.into_iter().chain([(49_000, 5_000, OUT_OF_TIME)]) {
         let mut world = World::with_init(Dates::Both);
         world.store.hangs.set(true);
-        let trigger = world.trigger(FIRST_MS, &once(), Job::Takes(10));
-        world.pass(hung_ms);
+        let trigger = world.fires(hung_ms, 0, &once(), Job::Takes(10));
         assert!(!trigger.ended(), "{hung_ms}");
         world.store.hangs.set(outcome == OUT_OF_TIME);
         world.pass(then_ms);
@@ -69,29 +21,6 @@ fn a_store_that_is_back_within_the_budget_is_soon_asked_and_else_nothing_is_clai
         let report = trigger.report();
         assert_eq!((report.outcome, report.slot_ms), (outcome, Some(FIRST_MS)), "{hung_ms}");
     }
-}
-
-#[test]
-fn a_lost_authority_ends_the_job_and_its_late_end_changes_nothing() {
-    let mut world = World::with_init(Dates::Both);
-    let first = world.trigger(FIRST_MS, &again(), Job::Takes(40_000));
-    world.pass(2_000);
-    world.store.hangs.set(true);
-    world.pass(20_000);
-    let report = first.report();
-    assert_eq!(report.outcome, Lost);
-    assert!(matches!(report.runs[0].end, RunEnd::Lost(_)) && !report.runs[0].recorded);
-    world.store.hangs.set(false);
-    assert_eq!(world.lease().slot_done, Some(false));
-    assert_eq!(world.runs_within(30_000, 1, &again()), Done);
-    assert_eq!(world.ran(), [0, 0, 1]);
-    // One turn of a job outlasts the lease: the record never says that it is done.
-    let mut world = World::with_init(Dates::Both);
-    let busy = world.trigger(FIRST_MS, &once(), Job::Blocks(20_000));
-    world.pass(60_000);
-    let report = busy.report();
-    assert_eq!((report.outcome, report.runs.len(), report.runs[0].recorded), (Lost, 1, false));
-    assert_eq!(world.lease().slot_done, Some(false));
 }
 
 /// What happens to a trigger under way.
@@ -159,8 +88,7 @@ fn a_claim_that_landed_after_the_budget_is_run() {
 fn a_stop_in_the_turn_of_the_answer_is_released_at_once() {
     let mut world = World::with_init(Dates::Both);
     let open = world.hold_answer();
-    let trigger = world.trigger(FIRST_MS, &once(), Job::Takes(10));
-    world.pass(100);
+    let trigger = world.fires(100, 0, &once(), Job::Takes(10));
     open.send(()).expect("the claim is under way");
     trigger.stop();
     world.pass(2_000);

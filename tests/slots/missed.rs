@@ -5,9 +5,7 @@ use edgelect::election::{LostReason, SlotsOver};
 use edgelect::slots::Cron;
 use edgelect::{Missed, Policy, RunEnd, Schedule, ScheduleSettings};
 
-use crate::slots::world::{
-    Dates, FIRST_MS, Job, MINUTE_MS, World, again, all_again, minute, once, schedule, settings,
-};
+use crate::slots::world::*;
 
 #[test]
 fn missed_slots_are_skipped_or_the_latest_or_all_of_them_are_run_first() {
@@ -19,20 +17,14 @@ fn missed_slots_are_skipped_or_the_latest_or_all_of_them_are_run_first() {
         let settings = settings(Policy::AtMostOnce, missed);
         let mut world = World::with_init(Dates::Both);
         assert_eq!(world.runs(0, &settings), Done);
-        world.at(minute(150));
-        let trigger = world.trigger(minute(150), &settings, Job::Takes(10));
-        world.pass(30_000);
+        let trigger = world.fires(30_000, 150, &settings, Job::Takes(10));
         assert_eq!(world.ran(), expected, "{missed:?}");
         assert_eq!((trigger.outcome(), trigger.report().left_out), (Done, left_out), "{missed:?}");
     }
     // After a rerun, too, those that are left out are counted.
     let mut world = World::with_init(Dates::Both);
-    let dead = world.trigger(FIRST_MS, &all_again(), Job::Hangs);
-    world.pass(1_000);
-    dead.kill.abort();
-    world.at(minute(150));
-    let trigger = world.trigger(minute(150), &all_again(), Job::Takes(10));
-    world.pass(40_000);
+    world.dies(0, &all_again(), 1_000);
+    let trigger = world.fires(40_000, 150, &all_again(), Job::Takes(10));
     assert_eq!((world.ran().len(), trigger.report().left_out), (103, 49));
 }
 
@@ -40,11 +32,8 @@ fn missed_slots_are_skipped_or_the_latest_or_all_of_them_are_run_first() {
 fn slots_that_somebody_else_runs_meanwhile_are_not_left_out() {
     let mut world = World::with_init(Dates::Both);
     assert_eq!(world.runs(0, &once()), Done);
-    world.at(minute(4));
-    world.trigger(minute(4), &settings(Policy::AtMostOnce, Missed::All), Job::Takes(9_000));
-    world.pass(1_000);
-    let waits = world.trigger(minute(4), &once(), Job::Takes(10));
-    world.pass(3 * MINUTE_MS);
+    world.fires(1_000, 4, &settings(Policy::AtMostOnce, Missed::All), Job::Takes(9_000));
+    let waits = world.fires(3 * MINUTE_MS, 4, &once(), Job::Takes(10));
     let report = waits.report();
     assert_eq!(report.left_out, 0, "{report:?}, ran {:?}", world.ran());
 }
@@ -57,10 +46,8 @@ fn a_late_trigger_that_reruns_a_later_slot_in_vain_says_that_its_own_was_taken()
         let mut world = World::with_init(Dates::Both);
         world.at(minute(1));
         assert_eq!(world.runs_within(10_000, 0, &again()), Done);
-        world.trigger(minute(1), &again(), Job::Fails);
-        world.pass(10_000);
-        let late = world.trigger(FIRST_MS, &again(), job);
-        world.pass(1_000);
+        world.fires(10_000, 1, &again(), Job::Fails);
+        let late = world.fires(1_000, 0, &again(), job);
         world.store.hangs.set(true);
         world.pass(100_000);
         let report = late.report();
@@ -76,10 +63,8 @@ fn a_trigger_that_may_make_only_so_many_requests_leaves_slots_to_the_next_and_lo
         ScheduleSettings { subrequests: Some(20), ..settings(Policy::AtMostOnce, Missed::All) };
     assert_eq!(world.runs(0, &few), Done);
     for number in 30..=37 {
-        world.at(minute(number));
         let before = world.ran().len();
-        let trigger = world.trigger(minute(number), &few, Job::Takes(10));
-        world.pass(30_000);
+        let trigger = world.fires(30_000, number, &few, Job::Takes(10));
         let ran = world.ran().len() - before;
         let requests = trigger.handle.requests();
         let made = requests.read + requests.write + ran as u64;

@@ -4,33 +4,12 @@ use edgelect::SlotOutcome::{self, Done, Taken};
 use edgelect::election::SlotsOver;
 use edgelect::lease::Stamp;
 
-use crate::slots::world::{
-    Dates, EVERY_DATES, FIRST_MS, Job, NEW_GROUP, Trigger, World, again, all_again, minute, once,
-};
-
-#[test]
-fn c54_of_triggers_for_one_slot_one_runs_whether_doubled_late_or_again() {
-    for settings in [once(), again()] {
-        let mut world = World::with_init(Dates::Both);
-        let trigger = |world: &World| world.trigger(FIRST_MS, &settings, Job::Takes(3_000));
-        let mut triggers: Vec<Trigger> = (0..5).map(|_| trigger(&world)).collect();
-        world.pass(1_000);
-        triggers.push(trigger(&world));
-        world.pass(1_000);
-        assert!(triggers[5].ended(), "it does not wait for the one that runs: {settings:?}");
-        world.pass(10_000);
-        assert_eq!(world.runs(0, &again()), Taken);
-        let of = |which| triggers.iter().filter(|trigger| trigger.outcome() == which).count();
-        assert_eq!((of(Done), of(Taken), world.ran()), (1, 5, vec![0]), "{settings:?}");
-    }
-}
+use crate::slots::world::*;
 
 #[test]
 fn c56_a_dead_runners_slot_is_not_run_again_at_most_once() {
     let mut world = World::with_init(Dates::Both);
-    let dead = world.trigger(FIRST_MS, &once(), Job::Hangs);
-    world.pass(2_000);
-    dead.kill.abort();
+    world.dies(0, &once(), 2_000);
     world.pass(20_000);
     assert_eq!([world.runs(0, &once()), world.runs(1, &once())], [Taken, Done]);
     assert_eq!(world.ran(), [0, 1]);
@@ -39,41 +18,19 @@ fn c56_a_dead_runners_slot_is_not_run_again_at_most_once() {
 #[test]
 fn c56_a_dead_runners_slot_is_run_again_before_any_later_one_at_least_once() {
     let mut world = World::with_init(Dates::Both);
-    let dead = world.trigger(FIRST_MS, &again(), Job::Hangs);
-    world.pass(50_000);
-    dead.kill.abort();
+    world.dies(0, &again(), 50_000);
     world.at(minute(1));
     let next = [(); 2].map(|()| world.trigger(minute(1), &again(), Job::Takes(10)));
     world.pass(3_000);
     assert!(!next.iter().any(Trigger::ended), "the lease of the dead runner is waited out");
     world.pass(30_000);
     assert_eq!(world.ran(), [0, 0, 1]);
-    let mut outcomes = next.map(|trigger| trigger.outcome().name());
-    outcomes.sort_unstable();
-    assert_eq!(outcomes, ["done", "taken"]);
+    assert_eq!(outcomes(&next), ["done", "taken"]);
     assert!(world.tokens_grow());
     // A death is no failure: the slot that kills its runner keeps its turn.
     let mut world = World::with_init(Dates::Both);
-    for number in 0..20 {
-        world.at(minute(number));
-        let trigger = world.trigger(minute(number), &all_again(), Job::Hangs);
-        world.pass(55_000);
-        trigger.kill.abort();
-    }
+    (0..20).for_each(|number| world.dies(number, &all_again(), 55_000));
     assert_eq!(world.ran(), [0; 20]);
-}
-
-#[test]
-fn c56_a_deleted_record_runs_nothing_twice() {
-    for settings in [once(), again()] {
-        let mut world = World::with_init(Dates::Both);
-        assert_eq!(world.runs(0, &settings), Done);
-        world.store.memory.overwrite(None);
-        assert_eq!(world.runs_within(40_000, 0, &settings), NEW_GROUP);
-        assert_eq!(world.runs(0, &settings).name(), "skipped");
-        assert_eq!(world.runs(2, &settings), Done, "{settings:?}");
-        assert_eq!(world.ran(), [0, 2], "{settings:?}");
-    }
 }
 
 /// A record of a member of another make, which knows no slots.
@@ -108,10 +65,8 @@ fn c56_a_member_that_drops_the_slot_lets_nothing_run_twice() {
 fn a_stop_under_a_claim_over_a_slotless_record_loses_no_slot_at_least_once() {
     let mut world = World::new(Dates::Both);
     world.put(slotless(Some(1)));
-    world.at(FIRST_MS);
     let open = world.hold_answer();
-    let trigger = world.trigger(FIRST_MS, &all_again(), Job::Takes(10));
-    world.pass(100);
+    let trigger = world.fires(100, 0, &all_again(), Job::Takes(10));
     trigger.stop();
     world.pass(100);
     open.send(()).expect("the claim is under way");

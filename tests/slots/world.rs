@@ -1,21 +1,13 @@
 //! Triggers on one machine, over one store whose answers can be bent.
 
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
-
 use edgelect::election::SlotsOver;
-use edgelect::lease::{self, Format, Lease, Reading};
-use edgelect::store::memory::Memory;
-use edgelect::store::{Answer, Fault, FaultKind, Operation, Outcome, Store};
 use edgelect::{
-    Config, Election, Handle, Host, Input, Missed, Policy, Report, Schedule, ScheduleSettings,
-    SlotOutcome, Term, driver, run_scheduled,
+    Missed, Policy, Report, Schedule, ScheduleSettings, SlotOutcome, Term, driver, run_scheduled,
 };
 use futures::channel::oneshot;
-use futures::executor::block_on;
 use futures::future::AbortHandle;
 
-use worlds::virtual_time::{EPOCH_MS, Machine, Through, Virtual, config, undated};
+use crate::driver::prelude::*;
 
 pub const MINUTE_MS: u64 = 60_000;
 /// The first whole minute after the hosts' clocks begin.
@@ -47,7 +39,6 @@ pub fn all_again() -> ScheduleSettings {
     settings(Policy::AtLeastOnce, Missed::All)
 }
 
-/// The slot of a minute.
 pub fn minute(number: u64) -> u64 {
     FIRST_MS + number * MINUTE_MS
 }
@@ -74,7 +65,6 @@ pub const EVERY_DATES: [Dates; 4] =
 /// Where nothing says when the record has changed.
 pub const UNCHANGED: [Dates; 2] = [Dates::DateOnly, Dates::Neither];
 
-/// A store whose answers can be bent.
 #[derive(Default)]
 pub struct Odd {
     pub memory: Memory,
@@ -94,28 +84,20 @@ pub struct Odd {
     gate: RefCell<Option<oneshot::Receiver<()>>>,
 }
 
-fn lost_answer() -> Outcome {
-    let cause = Fault::new(FaultKind::Network, "reset");
-    Outcome::Unknown { retry_after_ms: None, cause }
-}
-
 impl Odd {
-    /// What becomes of the answer to this write.
     fn bend(&self, body: &[u8], outcome: Outcome) -> Outcome {
         self.writes.set(self.writes.get() + 1);
         let slot_ms = lease_of(body).and_then(|lease| lease.slot);
-        if slot_ms.is_some() && slot_ms == self.loses_slot.get() {
+        let this = slot_ms.is_some() && slot_ms == self.loses_slot.get();
+        if this {
             self.loses_slot.set(None);
-            return lost_answer();
-        }
-        if self.loses.get() > 0 {
+        } else if self.loses.get() > 0 {
             self.loses.set(self.loses.get() - 1);
-            return lost_answer();
+        } else {
+            let unnamed = self.unnamed.get() && matches!(outcome, Outcome::Written { .. });
+            return if unnamed { Outcome::Written { version: None } } else { outcome };
         }
-        match outcome {
-            Outcome::Written { .. } if self.unnamed.get() => Outcome::Written { version: None },
-            outcome => outcome,
-        }
+        Answer::unknown(Fault::new(FaultKind::Network, "reset")).outcome
     }
 
     async fn perform(&self, operation: Operation) -> Answer {
@@ -123,8 +105,7 @@ impl Odd {
             return std::future::pending().await;
         }
         if self.misconfigured.get() {
-            let fault = Fault::new(FaultKind::Misconfigured, "no such bucket");
-            return undated(Outcome::Rejected(fault));
+            return Answer::rejected(Fault::new(FaultKind::Misconfigured, "no such bucket"));
         }
         let written = match &operation {
             Operation::Write { record, .. } => Some(record.body(Format::Native)),
@@ -139,7 +120,7 @@ impl Odd {
         }
         if let Some(body) = written {
             outcome = self.bend(&body, outcome);
-            let gate = self.gate.borrow_mut().take();
+            let gate = self.gate.take();
             if let Some(gate) = gate {
                 let _ = gate.await;
             }
@@ -155,17 +136,13 @@ pub fn lease_of(body: &[u8]) -> Option<Lease> {
     }
 }
 
-/// What a job does.
 #[derive(Clone, Copy, Debug)]
 pub enum Job {
     Takes(u64),
     Fails,
     Hangs,
-    /// Its thread is busy for so long, and nothing else runs.
-    Blocks(u64),
 }
 
-/// One trigger under way.
 pub struct Trigger {
     pub handle: Handle,
     pub kill: AbortHandle,
@@ -190,6 +167,12 @@ impl Trigger {
     }
 }
 
+pub fn outcomes(triggers: &[Trigger]) -> Vec<&'static str> {
+    let mut names: Vec<_> = triggers.iter().map(|trigger| trigger.outcome().name()).collect();
+    names.sort_unstable();
+    names
+}
+
 pub struct World {
     pub machine: Machine,
     pub store: Rc<Odd>,
@@ -199,7 +182,6 @@ pub struct World {
 }
 
 impl World {
-    /// A group without a record.
     pub fn new(dates: Dates) -> Self {
         let machine = Machine::default();
         let now_ms = Rc::clone(&machine.host.now_ms);
@@ -244,21 +226,15 @@ impl World {
     }
 
     pub fn trigger_as(&self, schedule: Schedule, job: Job) -> Trigger {
-        self.trigger_on(&self.machine.host, config(), schedule, job)
+        self.trigger_on(&self.machine.host, schedule, job)
     }
 
-    pub fn trigger_on(
-        &self,
-        host: &Virtual,
-        config: Config,
-        schedule: Schedule,
-        job: Job,
-    ) -> Trigger {
+    pub fn trigger_on(&self, host: &Virtual, schedule: Schedule, job: Job) -> Trigger {
         let seed = self.sessions.get() + 1;
         self.sessions.set(seed);
-        let config = Config { server_id: "m".to_owned(), ..config };
-        let handle =
-            Handle::new(Election::for_schedule(config, format!("s{seed}"), seed, schedule));
+        let config = Config { server_id: "m".to_owned(), ..config() };
+        let election = Election::for_schedule(config, format!("s{seed}"), seed, schedule);
+        let handle = Handle::new(election);
         let report = Rc::new(RefCell::new(None));
         let (host, store, begun) = (host.clone(), self.wire(), Rc::clone(&self.begun));
         let (running, told) = (handle.clone(), Rc::clone(&report));
@@ -270,7 +246,6 @@ impl World {
                     Job::Takes(ms) => host.sleep(ms).await,
                     Job::Fails => return Err("it failed"),
                     Job::Hangs => std::future::pending().await,
-                    Job::Blocks(ms) => host.now_ms.set(host.now_ms.get() + ms),
                 }
                 Ok(slot_ms)
             });
@@ -279,21 +254,26 @@ impl World {
         Trigger { handle, kill, report }
     }
 
-    /// A short job's trigger for the slot of a minute, at that time or now if it is over; what is reported within 5 s.
+    /// A trigger for the slot of a minute, at that time or now if it is over, and so long after it.
+    pub fn fires(&mut self, ms: u64, number: u64, of: &ScheduleSettings, job: Job) -> Trigger {
+        self.at(minute(number).max(self.now_ms()));
+        let trigger = self.trigger(minute(number), of, job);
+        self.pass(ms);
+        trigger
+    }
+
+    /// What such a trigger of a short job reports within 5 s.
     pub fn runs(&mut self, number: u64, settings: &ScheduleSettings) -> SlotOutcome {
         self.runs_within(5_000, number, settings)
     }
 
-    pub fn runs_within(
-        &mut self,
-        ms: u64,
-        number: u64,
-        settings: &ScheduleSettings,
-    ) -> SlotOutcome {
-        self.at(minute(number).max(self.now_ms()));
-        let trigger = self.trigger(minute(number), settings, Job::Takes(10));
-        self.pass(ms);
-        trigger.outcome()
+    pub fn runs_within(&mut self, ms: u64, number: u64, of: &ScheduleSettings) -> SlotOutcome {
+        self.fires(ms, number, of, Job::Takes(10)).outcome()
+    }
+
+    /// The runner of this minute's slot dies in its job, so long after it has begun.
+    pub fn dies(&mut self, number: u64, settings: &ScheduleSettings, after_ms: u64) {
+        self.fires(after_ms, number, settings, Job::Hangs).kill.abort();
     }
 
     /// The minutes whose slots were run, in order; one that begins within a minute is no slot of ours.

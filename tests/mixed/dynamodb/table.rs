@@ -1,14 +1,10 @@
 //! A table of one item in memory, which answers DynamoDB's HTTP, and the hands that reach it otherwise.
 
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
-use edgelect::request::{self, Request, Response};
 use serde_json::{Map, Value, json};
 
-use worlds::sim::chance::Chance;
-use worlds::virtual_time::Virtual;
+use crate::driver::prelude::*;
 
 /// Longer ago than this, the table's TTL process leaves an item alone.
 const FIVE_YEARS_S: u64 = 5 * 365 * 86_400;
@@ -20,24 +16,15 @@ pub type Item = Map<String, Value>;
 pub struct Table {
     host: Virtual,
     pub item: Rc<RefCell<Option<Item>>>,
-    /// How many puts took effect.
     pub puts: Rc<Cell<u64>>,
     /// How far ahead a proxy's clock is that names the `Date` of every answer.
     pub date_ahead_ms: Rc<Cell<u64>>,
-    /// Of what those that reach it draw.
-    pub chance: Rc<RefCell<Chance>>,
 }
 
 impl Table {
     pub fn new(host: &Virtual) -> Self {
         let (item, puts, date_ahead_ms) = Default::default();
-        let chance = Rc::new(RefCell::new(Chance::new(0)));
-        Self { host: host.clone(), item, puts, date_ahead_ms, chance }
-    }
-
-    /// The real time, in milliseconds since the Unix epoch.
-    pub fn true_ms(&self) -> u64 {
-        self.host.wall_ms()
+        Self { host: host.clone(), item, puts, date_ahead_ms }
     }
 
     /// The text of an attribute of type S or N.
@@ -53,7 +40,7 @@ impl Table {
 
     /// What the TTL process does now and then: deletes what has run out, but not long ago.
     pub fn expire(&self) {
-        let now_s = self.true_ms() / 1_000;
+        let now_s = self.host.wall_ms() / 1_000;
         let gone = self.ttl_s().is_some_and(|ttl_s| ttl_s < now_s && ttl_s + FIVE_YEARS_S > now_s);
         if gone {
             *self.item.borrow_mut() = None;
@@ -85,13 +72,9 @@ impl Table {
         true
     }
 
-    /// Carries a request out and answers it.
     pub fn answer(&self, request: &Request) -> Response {
         let asked: Value = serde_json::from_slice(request.body()).expect("requests are JSON");
-        assert_eq!(
-            (asked["TableName"].as_str(), request.method().as_str()),
-            (Some("locks"), "POST")
-        );
+        assert!(asked["TableName"] == "locks" && request.method() == "POST", "{asked}");
         let (status, body) = match request::text(request.headers(), "x-amz-target") {
             Some("DynamoDB_20120810.GetItem") => {
                 assert_eq!(asked["ConsistentRead"], json!(true));
@@ -104,22 +87,17 @@ impl Table {
                 (200, json!({}))
             }
             Some("DynamoDB_20120810.PutItem") => {
-                return self.error("ConditionalCheckFailedException");
+                let code = "com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException";
+                (400, json!({ "__type": code, "message": "the-message" }))
             }
             other => panic!("nobody asks for {other:?}"),
         };
         self.respond(status, &body)
     }
 
-    /// An answer with an error's code.
-    pub fn error(&self, code: &str) -> Response {
-        let kind = format!("com.amazonaws.dynamodb.v20120810#{code}");
-        self.respond(400, &json!({ "__type": kind, "message": "the-message" }))
-    }
-
     fn respond(&self, status: u16, body: &Value) -> Response {
         let date = SystemTime::UNIX_EPOCH
-            + Duration::from_millis(self.true_ms() + self.date_ahead_ms.get());
+            + Duration::from_millis(self.host.wall_ms() + self.date_ahead_ms.get());
         let date = httpdate::fmt_http_date(date);
         let headers = [("content-type", "application/x-amz-json-1.0"), ("date", &date)];
         request::answer(status, headers, body.to_string().as_bytes().into()).expect("an answer")
@@ -127,14 +105,10 @@ impl Table {
 
     fn get(&self, asked: &Value) -> Value {
         let Some(item) = &*self.item.borrow() else { return json!({}) };
-        let mut shown = Item::new();
-        for name in asked["ProjectionExpression"].as_str().expect("a projection").split(',') {
-            let name = named(asked, name);
-            if let Some(value) = item.get(&name) {
-                shown.insert(name, value.clone());
-            }
-        }
-        json!({ "Item": shown })
+        let names = asked["ProjectionExpression"].as_str().expect("a projection").split(',');
+        let names = names.map(|name| named(asked, name));
+        let shown = names.filter_map(|name| item.get(&name).map(|value| (name, value.clone())));
+        json!({ "Item": shown.collect::<Item>() })
     }
 
     /// Whether a condition holds: parts of three forms, joined by AND.

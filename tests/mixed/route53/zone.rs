@@ -1,16 +1,10 @@
 //! A Route 53 hosted zone with one record set, in virtual time: its batches are atomic, its reads may be old,
 //! it throttles, and it loses requests and answers or is late with them.
 
-use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
-use edgelect::Host;
-use edgelect::request::{self, Request, Response};
-
-use worlds::sim::chance::Chance;
-use worlds::virtual_time::Virtual;
+use crate::driver::prelude::*;
 
 /// What stands in the way of a batch, in the service's own words.
 const NOT_FOUND: &str =
@@ -20,21 +14,18 @@ const NO_MATCH: &str = "Tried to delete resource record set [name='x', type='TXT
 const EXISTS: &str =
     "Tried to create resource record set [name='x', type='TXT'] but it already exists";
 
-/// The values of a record set and its TTL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Set {
     pub ttl: String,
     pub values: Vec<String>,
 }
 
-/// What a batch deletes and what it creates.
 #[derive(Clone, Debug)]
 pub struct Batch {
     pub delete: Option<Set>,
     pub create: Option<Set>,
 }
 
-/// How badly it behaves.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
     /// How old a read may be, in milliseconds.
@@ -43,8 +34,6 @@ pub struct Faults {
     pub lost_percent: u64,
     /// Whether it takes five requests a second.
     pub throttles: bool,
-    /// Whether it carries batches out whatever was there, as an emulator is known to.
-    pub lies: bool,
 }
 
 pub struct Zone {
@@ -61,7 +50,6 @@ pub struct Zone {
     pub seen: [u64; 3],
 }
 
-/// What becomes of a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Answered,
@@ -89,7 +77,6 @@ impl Zone {
         self.states.last().and_then(|(_, set)| set.as_ref())
     }
 
-    /// What was there at a time.
     fn at(&self, at_ms: u64) -> Option<Set> {
         let then = self.states.iter().rev().find(|(since_ms, _)| *since_ms <= at_ms);
         then.and_then(|(_, set)| set.clone())
@@ -98,10 +85,6 @@ impl Zone {
     /// Carries a batch out, or says what stands in its way.
     pub fn change(&mut self, now_ms: u64, batch: &Batch) -> Result<(), &'static str> {
         let mut current = self.current().cloned();
-        if self.faults.lies {
-            self.states.push((now_ms, batch.create.clone()));
-            return Ok(());
-        }
         let sorted = |set: &Set| {
             let mut values = set.values.clone();
             values.sort();
@@ -155,30 +138,26 @@ impl Zone {
         then
     }
 
-    /// Sends a batch: what the answer says, if one comes.
-    fn send(&mut self, now_ms: u64, batch: Batch) -> Option<Result<(), &'static str>> {
+    fn send(&mut self, now_ms: u64, batch: Batch) -> Result<(), &'static str> {
         match self.fate(now_ms) {
-            Fate::Throttled => Some(Err("Throttling")),
-            Fate::Answered => Some(self.change(now_ms, &batch)),
-            Fate::Lost => None,
+            Fate::Throttled => return Err("Throttling"),
+            Fate::Answered => return self.change(now_ms, &batch),
+            Fate::Lost => {}
             Fate::Late => {
                 let longest_ms = [300, 3_000, 20_000][self.chance.below(3) as usize];
                 let due_ms = now_ms + 50 + self.chance.below(longest_ms);
                 self.late.push((due_ms, batch));
-                None
             }
-            Fate::AnswerLost => {
-                let _ = self.change(now_ms, &batch);
-                None
-            }
+            Fate::AnswerLost => drop(self.change(now_ms, &batch)),
         }
+        Err("no answer")
     }
 
-    fn list(&mut self, now_ms: u64) -> Option<Result<Option<Set>, &'static str>> {
+    fn list(&mut self, now_ms: u64) -> Result<Option<Set>, &'static str> {
         match self.fate(now_ms) {
-            Fate::Throttled => Some(Err("Throttling")),
-            Fate::Answered => Some(Ok(self.read(now_ms))),
-            _ => None,
+            Fate::Throttled => Err("Throttling"),
+            Fate::Answered => Ok(self.read(now_ms)),
+            _ => Err("no answer"),
         }
     }
 }
@@ -188,7 +167,6 @@ impl Zone {
 pub struct Net {
     pub time: Virtual,
     pub zone: Rc<RefCell<Zone>>,
-    /// Until when it is cut off.
     pub cut_until_ms: Rc<Cell<u64>>,
 }
 
@@ -209,18 +187,15 @@ impl Net {
     /// A batch as a member of another make sends it.
     pub async fn change(&self, batch: Batch) -> Result<(), String> {
         let now_ms = self.travel().await?;
-        let told = self.zone.borrow_mut().send(now_ms, batch).ok_or("no answer")?;
-        told.map_err(str::to_owned)
+        self.zone.borrow_mut().send(now_ms, batch).map_err(str::to_owned)
     }
 
     /// A listing as a member of another make asks for it.
     pub async fn list(&self) -> Result<Option<Set>, String> {
         let now_ms = self.travel().await?;
-        let told = self.zone.borrow_mut().list(now_ms).ok_or("no answer")?;
-        told.map_err(str::to_owned)
+        self.zone.borrow_mut().list(now_ms).map_err(str::to_owned)
     }
 
-    /// A host over this way.
     pub fn host(&self) -> Virtual {
         let (net, random) = (self.clone(), Rc::clone(&self.zone.borrow().random));
         self.time.drawing(&random).asking(move |request| net.clone().fetch(request))
@@ -262,18 +237,13 @@ impl Net {
 
 /// The texts between two tags, unescaped.
 fn between<'a>(text: &'a str, tag: &'a str) -> impl Iterator<Item = String> + 'a {
-    let open = format!("<{tag}>");
-    let close = format!("</{tag}>");
-    let pieces: Vec<String> = text
-        .split(open.as_str())
-        .skip(1)
-        .map(|rest| rest.split(close.as_str()).next().unwrap_or_default().to_owned())
-        .collect();
-    let plain = |text: String| {
+    let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
+    let pieces: Vec<&str> = text.split(&open).skip(1).collect();
+    pieces.into_iter().map(move |rest| {
+        let text = rest.split(&close).next().unwrap_or_default();
         let text = text.replace("&quot;", "\"").replace("&apos;", "'").replace("&lt;", "<");
         text.replace("&gt;", ">").replace("&amp;", "&")
-    };
-    pieces.into_iter().map(plain)
+    })
 }
 
 fn batch(body: &str) -> Batch {
@@ -287,9 +257,9 @@ fn batch(body: &str) -> Batch {
 
 fn listing(set: Option<&Set>) -> String {
     let shown = set.map(|set| {
-        let escape = |value: &String| value.replace('&', "&amp;").replace('<', "&lt;");
         let value = |value: &String| {
-            format!("<ResourceRecord><Value>{}</Value></ResourceRecord>", escape(value))
+            let value = value.replace('&', "&amp;").replace('<', "&lt;");
+            format!("<ResourceRecord><Value>{value}</Value></ResourceRecord>")
         };
         let values: String = set.values.iter().map(value).collect();
         format!(

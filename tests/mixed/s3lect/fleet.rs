@@ -1,17 +1,10 @@
 //! Edgelect's electors and stand-ins for S3lect's members in one group, under one seed; and what the store has accepted.
 
-use std::rc::Rc;
-
-use edgelect::lease::{self, Reading};
-use edgelect::store::memory::Memory;
-use edgelect::{Config, Follow, Handle, Settings, new_election};
-
 use super::member::{Bug, Rules, S3lect};
-use crate::mixed::bucket::{Bucket, Shared};
+use crate::driver::prelude::*;
+use crate::mixed::bucket::Bucket;
 use crate::mixed::coordinator::Coordinator;
 use crate::mixed::world::{Group, Member, World};
-use worlds::sim::chance::Chance;
-use worlds::virtual_time::{Virtual, config_of};
 
 /// Of what a seed draws its course.
 #[derive(Clone, Copy)]
@@ -24,51 +17,34 @@ pub struct Course {
     pub lives: bool,
 }
 
-/// One object, and who asks for it.
 pub struct Place {
     pub bucket: Bucket,
     course: Course,
-    /// Whether the store names times.
     pub dated: bool,
 }
 
 pub type Fleet = World<Place>;
 
 pub fn fleet(seed: u64, course: Course) -> Fleet {
-    let mut fleet = World::strict(100, |time| {
-        let mut chance = Chance::new(seed);
-        let dated = !chance.one_in(4);
-        let clock = time.clone();
-        let memory = match dated {
-            true => Memory::new(move || clock.wall_ms()),
-            false => Memory::default(),
-        };
-        Place { bucket: Bucket::new(time, memory, chance), course, dated }
+    let mut fleet = World::strict(100, seed, |time, chance| {
+        let dated = !chance.borrow_mut().one_in(4);
+        Place { bucket: Bucket::new(time, dated, chance), course, dated }
     });
-    fleet.seed = seed;
     let bucket = fleet.place.bucket.clone();
     bucket.failing_per_mille.set(course.failing_per_mille);
     fleet.each_step = Box::new(move || bucket.arrive());
     fleet
 }
 
-fn config(name: &str, follow: Follow) -> Config {
-    let server_id = Some(name.to_owned());
-    config_of(Settings { server_id, follow: Some(follow), ..Settings::default() })
-}
-
 impl Group for Place {
-    fn chance(&self) -> &Shared<Chance> {
-        &self.bucket.chance
-    }
-
     /// An elector, which knows nothing of what was before.
     fn ours(fleet: &Fleet) -> Member {
         let name = format!("ours-{}", fleet.next_number());
         let host = fleet.host();
         let follow = [Follow::Tight, Follow::Balanced, Follow::Frugal];
-        let follow = follow[fleet.below(3) as usize];
-        let election = new_election(&host, config(&name, follow)).expect("it has chance");
+        let follow = Some(follow[fleet.below(3) as usize]);
+        let settings = Settings { server_id: Some(name.clone()), follow, ..Settings::default() };
+        let election = new_election(&host, config_of(settings)).expect("it has chance");
         let handle = Handle::new(election);
         let bucket = fleet.place.bucket.another_way();
         let cut_until_ms = Rc::clone(&bucket.cut_until_ms);
@@ -103,7 +79,6 @@ impl Fleet {
         self.time.ahead(ahead_ms).drawing(&self.place.bucket.chance)
     }
 
-    /// Starts a member of S3lect's make.
     pub fn start_theirs(&self) -> Coordinator<S3lect> {
         let (rules, name) = (self.place.course.rules, format!("s3lect-{}", self.next_number()));
         let (bucket, offsets) = (self.place.bucket.another_way(), [0, 120, -570]);
@@ -131,10 +106,7 @@ fn stored(bucket: &Bucket) -> Vec<String> {
             continue;
         };
         let (Some(session), Some(term)) = (lease.session, lease.term) else { continue };
-        let falls = before
-            .as_ref()
-            .is_some_and(|(of, last)| term < *last || (term == *last && *of != session));
-        if falls {
+        if before.as_ref().is_some_and(|(of, last)| term < *last + u64::from(*of != session)) {
             broken.push(format!("{}: stored term {term} after {before:?}", written.at_ms));
         }
         before = Some((session, term));

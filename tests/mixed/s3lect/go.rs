@@ -82,23 +82,9 @@ pub fn marshal(record: &Record) -> Vec<u8> {
 
 /// A text as Go quotes it: what HTML would take for its own is escaped.
 fn quoted(text: &str) -> String {
-    let mut quoted = String::from('"');
-    for character in text.chars() {
-        match character {
-            '"' | '\\' => quoted.extend(['\\', character]),
-            '\u{8}' => quoted.push_str("\\b"),
-            '\u{c}' => quoted.push_str("\\f"),
-            '\n' => quoted.push_str("\\n"),
-            '\r' => quoted.push_str("\\r"),
-            '\t' => quoted.push_str("\\t"),
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\0'..'\u{20}' => {
-                quoted.push_str(&format!("\\u{:04x}", u32::from(character)));
-            }
-            _ => quoted.push(character),
-        }
-    }
-    quoted.push('"');
-    quoted
+    let html = ['<', '>', '&', '\u{2028}', '\u{2029}'];
+    let escape = |one: char| format!("\\u{:04x}", u32::from(one));
+    html.into_iter().fold(json::of(text), |text, one| text.replace(one, &escape(one)))
 }
 
 /// `json.Unmarshal`: a name counts whatever its case, by Unicode's folding, and of several the last; `null`

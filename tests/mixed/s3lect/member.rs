@@ -1,16 +1,11 @@
 //! A stand-in for a member of S3lect's own make, by the rules of its document and by nothing else: it judges by its
 //! own wall clock, renews by a Get and a PutIfMatch, and marks a resignation by the zero time.
 
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
-
-use edgelect::Host;
-use edgelect::store::Version;
-
-use super::go::{self, Record, Time};
+use super::go;
+use super::go::{Record, Time};
+use crate::driver::prelude::*;
 use crate::mixed::bucket::Bucket;
 use crate::mixed::coordinator::Lock;
-use worlds::virtual_time::Virtual;
 
 /// The settings of the document, and what the document leaves to the code.
 #[derive(Clone, Copy)]
