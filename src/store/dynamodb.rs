@@ -393,9 +393,11 @@ impl DynamoDb {
         // Not as one of us wrote it: what was written by hand, or by a renewal of shardcoordinator.
         let touched = kept.as_deref().map_or_else(|| "none".to_owned(), |kept| digest(&[kept]));
         let version = held.version(Some(&touched));
-        let held_lease = |kept, owner, ttl_s| {
+        let held_lease = |kept, owner, ttl_s: u64| {
             let lease_ms = self.foreign_lease_ms(&version, ttl_s, storage_ms);
-            Reading::Lease(Box::new(foreign(kept, owner, lease_ms)))
+            let lasts_ms = lease_ms.unwrap_or(self.lease_ms);
+            let written_ms = ttl_s.saturating_mul(1_000).saturating_sub(lasts_ms);
+            Reading::Lease(Box::new(foreign(kept, owner, lease_ms, written_ms)))
         };
         let unreadable =
             |told: Remains| Reading::Unreadable(Flaw::Foreign, told.and(ahead(&version)));
