@@ -40,7 +40,7 @@ use crate::lease::{
 use crate::protocol::{Next, Protocol};
 use crate::request::{self, Request, Response};
 use crate::sigv4::Credentials;
-use crate::store::s3::EXPIRED;
+use crate::store::sentences::{self, EXPIRED};
 use crate::store::service::{self, Service, Tried};
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Record, Version, heard,
@@ -519,19 +519,17 @@ fn denial(exchange: &Exchange, heard: &Heard) -> String {
         "UnrecognizedClientException" => {
             "check the access key id and the session token, and that the account uses this region".to_owned()
         }
-        code if EXPIRED.contains(&code) => {
-            "the credentials have expired, and no fresh ones came; check the credentials provider".to_owned()
-        }
         // Source: <https://github.com/aws/aws-sdk-js/issues/4002>.
         "InvalidSignatureException" if heard.says("scoped to a valid region") => {
             "the endpoint is one of another region; set region to that of the endpoint, or leave the endpoint out"
                 .to_owned()
         }
-        _ => "check the secret access key, the region and this machine's clock, and that nothing on the way \
-              changes the request"
-            .to_owned(),
+        code => sentences::denial(code).map_or_else(|| WRONG_SIGNATURE.to_owned(), str::to_owned),
     }
 }
+
+const WRONG_SIGNATURE: &str = "check the secret access key, the region and this machine's clock, and that nothing on \
+                               the way changes the request";
 
 const TOO_LARGE: &str = "the item is larger than any that is written here, and nothing can be conditional on it; \
                          look at it, and delete it when no member runs";

@@ -352,16 +352,23 @@ fn what_has_to_be_set_up_is_named_with_the_services_own_code() {
     let [zone, right] =
         ["404 NoSuchHostedZone: create the zone", "route53:ChangeResourceRecordSets"];
     // A wrong secret, and an unknown access key id.
-    let secret =
-        "ListResourceRecordSets was answered 403 SignatureDoesNotMatch: check the credentials";
-    let key =
-        "ChangeResourceRecordSets was answered 403 InvalidClientTokenId: check the credentials";
+    let secret = "ListResourceRecordSets was answered 403 SignatureDoesNotMatch: check the secret \
+                  access key, and that";
+    let key = "ChangeResourceRecordSets was answered 403 InvalidClientTokenId: check the access key \
+               id and the session token";
+    let expired = "the credentials have expired, and no fresh ones came";
     for (operation, status, code, kind, said) in [
         (read(), 404, "NoSuchHostedZone", misconfigured, zone),
         (create(), 403, "AccessDenied", denied, right),
         (read(), 400, "InvalidInput", misconfigured, "400 InvalidInput"),
         (read(), 403, "SignatureDoesNotMatch", denied, secret),
         (create(), 403, "InvalidClientTokenId", denied, key),
+        (read(), 403, "ExpiredToken", denied, expired),
+        (create(), 403, "ExpiredToken", denied, expired),
+        // S8: the service has not even looked at such a write.
+        (create(), 400, "ExpiredToken", denied, expired),
+        (create(), 400, "RequestExpired", denied, "set this machine's clock"),
+        (read(), 403, "AccessDenied", denied, "need route53:ListResourceRecordSets on the zone"),
     ] {
         let fault = rejected(outcome(operation, error(status, code, "no")));
         assert_eq!((fault.kind, fault.code.as_deref()), (kind, Some(code)));

@@ -3,11 +3,12 @@
 //! Source: <https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>.
 
 use super::document::ErrorDocument;
-use super::{EXPIRED, Exchange, S3, address};
+use super::{Exchange, S3, address};
 use crate::calendar;
 use crate::lease::{Flaw, Format, MAX_RECORD_BYTES, Reading, Remains};
 use crate::planted::planted;
 use crate::request::{self, Body, Response};
+use crate::store::sentences::{self, EXPIRED};
 use crate::store::{Facts, Fault, FaultKind, Operation, Outcome, Version, heard};
 use crate::text::{first, quoted};
 
@@ -202,18 +203,14 @@ impl Exchange {
     }
 
     fn denial(&self, code: &str) -> String {
+        if let Some(text) = sentences::denial(code) {
+            return text.to_owned();
+        }
         let text = match (code, &self.operation) {
-            ("RequestTimeTooSkewed" | "RequestExpired", _) => {
-                "the clocks of this machine and of the store are too far apart, and the answer does not say \
-                 how far; set this machine's clock"
-            }
             ("SignatureDoesNotMatch", _) => {
                 "check the secret access key and the region, and that nothing on the way changes the request"
             }
             ("InvalidAccessKeyId" | "Unauthorized", _) => "check the access key id",
-            (code, _) if EXPIRED.contains(&code) => {
-                "the credentials have expired, and no fresh ones came; check the credentials provider"
-            }
             (_, Operation::Delete) => {
                 "the credentials need s3:DeleteObject on the keys below lockfilePath: until they have it old epochs \
                  pile up, and more than 16,000 are an error"

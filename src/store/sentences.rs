@@ -1,0 +1,19 @@
+//! What several stores say alike, and what people are told of it.
+
+/// Codes that ask for fresh credentials.
+pub(super) const EXPIRED: [&str; 4] =
+    ["ExpiredToken", "ExpiredTokenException", "InvalidToken", "TokenRefreshRequired"];
+
+/// What to do about a denial of this code, where it means the same in every store.
+pub(super) fn denial(code: &str) -> Option<&'static str> {
+    match code {
+        "RequestTimeTooSkewed" | "RequestExpired" => Some(
+            "the clocks of this machine and of the store are too far apart, and the answer does not say \
+             how far; set this machine's clock",
+        ),
+        code if EXPIRED.contains(&code) => Some(
+            "the credentials have expired, and no fresh ones came; check the credentials provider",
+        ),
+        _ => None,
+    }
+}
