@@ -40,7 +40,7 @@ use crate::lease::{
 use crate::protocol::{Next, Protocol};
 use crate::request::{self, Request, Response};
 use crate::sigv4::Credentials;
-use crate::store::sentences::{self, EXPIRED};
+use crate::store::sentences::{self, BUSY, EXPIRED, OTHER_WRITE};
 use crate::store::service::{self, Service, Tried};
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Record, Version, heard,
@@ -62,6 +62,13 @@ const PASSING: [&str; 12] = [
     "ServiceUnavailable",
     "ServiceUnavailableException",
     "ThrottlingException",
+    "TransactionConflictException",
+    "TransactionInProgressException",
+];
+
+/// Those of a conflict with another request for the item.
+const CONFLICTS: [&str; 3] = [
+    "ReplicatedWriteConflictException",
     "TransactionConflictException",
     "TransactionInProgressException",
 ];
@@ -458,7 +465,8 @@ impl DynamoDb {
         let unknown = |kind, advice: &str| self.unknown(exchange, heard, facts, kind, advice);
         let refused = (400..500).contains(&heard.response.status().as_u16());
         if PASSING.contains(&code) {
-            return unknown(FaultKind::Unavailable, "it is tried again");
+            let advice = if CONFLICTS.contains(&code) { OTHER_WRITE } else { BUSY };
+            return unknown(FaultKind::Unavailable, advice);
         }
         if refused && (EXPIRED.contains(&code) || DENIED.contains(&code)) {
             return reject(FaultKind::Denied, &denial(exchange, heard));
@@ -474,7 +482,8 @@ impl DynamoDb {
             return reject(FaultKind::Misconfigured, advice);
         }
         match heard.response.status().as_u16() {
-            408 | 409 | 429 | 500..=599 => unknown(FaultKind::Unavailable, "it is tried again"),
+            409 => unknown(FaultKind::Unavailable, OTHER_WRITE),
+            408 | 429 | 500..=599 => unknown(FaultKind::Unavailable, BUSY),
             // It may be a gateway that judges answers too, or a code of later.
             _ if writes => unknown(FaultKind::Nonsense, "the item is read back"),
             _ => reject(FaultKind::Nonsense, NOT_DYNAMODB),

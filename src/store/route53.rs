@@ -49,7 +49,7 @@ use crate::lease::{Flaw, Lease, MAX_LEASE_MS, MIN_LEASE_MS, Reading, Remains, St
 use crate::protocol::{Next, Protocol};
 use crate::request::{Request, Response};
 use crate::sigv4::Credentials;
-use crate::store::sentences::{self, EXPIRED};
+use crate::store::sentences::{self, BUSY, EXPIRED, OTHER_WRITE};
 use crate::store::service::{self, Service, Tried};
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Record, Version, heard,
@@ -472,17 +472,17 @@ impl Route53 {
         };
         let writes = matches!(exchange.operation, Operation::Write { .. });
         if PASSING.contains(&heard.code) {
-            return unknown(
-                FaultKind::Unavailable,
-                "it is tried again; Route 53 takes five requests a second of an account, and \
-                one change of a zone at a time",
-            );
+            let (said, limit) = match heard.code {
+                "PriorRequestNotComplete" => (OTHER_WRITE, "one change of a zone at a time"),
+                _ => (BUSY, "five requests a second of an account"),
+            };
+            let advice = format!("{said}: Route 53 takes {limit}");
+            return unknown(FaultKind::Unavailable, &advice);
         }
         let refused = (400..500).contains(&heard.status) && !heard.code.is_empty();
         match (heard.status, heard.code) {
-            (500..=599 | 408 | 409 | 429, _) => {
-                unknown(FaultKind::Unavailable, "it is tried again")
-            }
+            (409, _) => unknown(FaultKind::Unavailable, OTHER_WRITE),
+            (500..=599 | 408 | 429, _) => unknown(FaultKind::Unavailable, BUSY),
             (_, "InvalidChangeBatch") if refused && writes => self.judge_batch(exchange, heard),
             (_, "NoSuchHostedZone") if refused => reject(
                 FaultKind::Misconfigured,

@@ -4,6 +4,12 @@
 pub(super) const EXPIRED: [&str; 4] =
     ["ExpiredToken", "ExpiredTokenException", "InvalidToken", "TokenRefreshRequired"];
 
+/// Said of a store that is unwell or asks for fewer requests. Whoever asks again says so: not every caller does.
+pub(super) const BUSY: &str = "the store is busy or unwell";
+
+/// Said of a conflict with somebody else's request.
+pub(super) const OTHER_WRITE: &str = "another write is under way";
+
 /// What to do about a denial of this code, where it means the same in every store.
 pub(super) fn denial(code: &str) -> Option<&'static str> {
     match code {

@@ -554,6 +554,12 @@ fn s8_whatever_else_is_said_of_a_write_it_may_have_landed() {
         let unavailable = Unknown(FaultKind::Unavailable);
         mean(store, &[create(), read()], [error(400, code)], unavailable);
         mean(store, &[create()], [error(500, code)], unavailable);
+        let other = ["TransactionConflictException", "ReplicatedWriteConflictException"];
+        let said =
+            if other.contains(&code) { "another write is under way" } else { "the store is busy" };
+        for fault in mean(store, &[create(), read()], [error(400, code)], unavailable) {
+            assert!(fault.message.contains(said) && !fault.message.contains("again"), "{fault}");
+        }
     }
     let mut answers = vec![
         response(200, JSON, r#"{"Attributes":{}}"#),

@@ -333,6 +333,9 @@ fn a_busy_or_unwell_service_leaves_a_write_unknown() {
         let busy = [error(status, code, "Rate exceeded")];
         for fault in mean(store, &[create(), read()], busy, Unknown(FaultKind::Unavailable)) {
             assert_eq!(fault.code.as_deref(), Some(code));
+            let under_way = code == "PriorRequestNotComplete";
+            let said = if under_way { "another write is under way" } else { "the store is busy" };
+            assert!(fault.message.contains(said) && !fault.message.contains("again"), "{fault}");
         }
     }
     // S8: nor does a refusal of a kind that nobody knows here say what became of it.
