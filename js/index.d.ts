@@ -461,7 +461,8 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
   ): Promise<ScheduledResult<T>>;
   /** Starts a new group without its waiting time: the operator's word that no member ran within `maxLease`.
    * Never in a start script. After its signal fired nobody knows whether the group was made.
-   * @throws EdgelectError `EDGELECT_EXISTS` if there is a lease object. */
+   * @throws EdgelectError `EDGELECT_EXISTS` if there is a lease record; `EDGELECT_STORE` if the store failed, or something else
+   * is there. */
   init(options?: { signal?: AbortSignal }): Promise<void>;
   /** Asks the leader, whichever member leads, to give up its term as `resign` does. Its next renewal meets the request, so
    * nobody's authority becomes shorter or longer by it; a later term is not asked. Whether this elector runs does not matter.

@@ -21,7 +21,7 @@ pub use self::peers::{Asked, Held};
 
 use crate::clock::Now;
 use crate::config::Config;
-use crate::election::{Authority, Election, Event, Input, Standing, Step};
+use crate::election::{Authority, Election, Event, Input, Problem, Standing, Step};
 use crate::lease::{self, Lease, Stamp};
 use crate::peer::Desk;
 use crate::request::{Request, Response};
@@ -473,7 +473,7 @@ fn session_id(random: [u8; 16]) -> String {
 pub enum InitError {
     /// There is a record already.
     Exists,
-    /// The store failed; nobody knows whether the record was made.
+    /// The store failed, so that nobody knows whether the record was made; or something else than a usable record is there.
     Store(Fault),
 }
 
@@ -501,7 +501,8 @@ impl std::error::Error for InitError {}
 /// word that no member ran within `maxLease` (S7), so it belongs into no start script.
 ///
 /// # Errors
-/// [`InitError::Exists`] if there is a record, [`InitError::Store`] if the store could not be asked.
+/// [`InitError::Exists`] if there is a record, [`InitError::Store`] if the store could not be asked, or shows what is no usable
+/// record.
 pub async fn init<S: Store, H: Host>(
     store: &S,
     host: &H,
@@ -515,7 +516,12 @@ pub async fn init<S: Store, H: Host>(
         Outcome::Unknown { cause, .. } | Outcome::Rejected(cause) => {
             return Err(InitError::Store(cause));
         }
-        _ => return Err(InitError::Exists),
+        Outcome::Found { reading, .. } => return Err(already_there(store, &reading)),
+        // No answer to a read, so that nothing is known of a record.
+        _ => {
+            let message = [&store.describe(), ": says nothing of the lease object"].concat();
+            return Err(InitError::Store(Fault::new(FaultKind::Nonsense, message)));
+        }
     }
     let now_ms = seen.facts.date_ms.unwrap_or(host.now().wall_ms);
     let random = host
@@ -547,6 +553,7 @@ pub async fn init<S: Store, H: Host>(
         (_, Outcome::Written { version: Some(_) }) => Ok(()),
         (Outcome::Found { reading: lease::Reading::Lease(_), .. }, _) => Err(InitError::Exists),
         (_, Outcome::Unknown { cause, .. }) => Err(InitError::Store(cause)),
+        (Outcome::Found { reading, .. }, _) => Err(already_there(store, &reading)),
         (_, made) => {
             let what = match made {
                 Outcome::Written { .. } => ": says created, and shows no such object",
@@ -556,6 +563,17 @@ pub async fn init<S: Store, H: Host>(
             Err(InitError::Store(Fault::new(FaultKind::Nonsense, message)))
         }
     }
+}
+
+/// Why [`init`] makes no group where the store shows this: only a record says that one was started.
+fn already_there<S: Store>(store: &S, reading: &lease::Reading) -> InitError {
+    let problem = match reading {
+        lease::Reading::Lease(_) => return InitError::Exists,
+        lease::Reading::Unreadable(flaw, _) => Problem::Unreadable(*flaw),
+        lease::Reading::Closed(why) => Problem::closed(*why),
+    };
+    let message = [&store.describe(), ": ", &problem.to_string()].concat();
+    InitError::Store(Fault::new(FaultKind::Misconfigured, message))
 }
 
 /// Reads a record once, for those who only want to know.

@@ -40,7 +40,7 @@ use crate::driver::{Handle, Host, new_election, run};
 use crate::election::{Event, Input};
 use crate::lead::{Term, lead};
 use crate::metrics::{self, Sample};
-use crate::peer::{HealthAnswer, Question};
+use crate::peer::{Desk, HealthAnswer, Question};
 use crate::probe::judge;
 use crate::proof::Secrets;
 use crate::status;
@@ -49,6 +49,9 @@ use crate::text::quoted;
 
 /// How many groups one process may have.
 pub const MOST_GROUPS: usize = 10_000;
+
+/// How many questions of peers all groups hold together, unless one of them alone may hold more.
+const MOST_HELD: u64 = 1_000;
 
 /// Between the releases of two leases, in milliseconds.
 const RELEASES_APART_MS: u64 = 5;
@@ -74,6 +77,8 @@ struct Shared<H> {
     judged: Cell<Judged>,
     /// Who waits for the judgement.
     wakers: RefCell<Vec<Waker>>,
+    /// How many questions of peers are held: counted, because thousands of groups are not asked at each question.
+    held: Cell<u64>,
 }
 
 impl<H: Host> Shared<H> {
@@ -217,6 +222,7 @@ impl<H: Host + Clone + 'static> Electors<H> {
                 added: Cell::default(),
                 judged: Cell::new(Judged::Not),
                 wakers: RefCell::default(),
+                held: Cell::default(),
             }),
         })
     }
@@ -257,10 +263,22 @@ impl<H: Host + Clone + 'static> Electors<H> {
         groups.iter().map(|(group, handle)| (group.clone(), handle.clone())).collect()
     }
 
-    /// How many questions of peers all groups hold at most: so many connections are kept open for them.
+    /// How many questions of peers all groups hold at most, because each needs a connection and a process has a limit of them:
+    /// 1,000, or the largest `maxPeers` of a group.
     pub fn most_held(&self) -> u64 {
         let of = |handle: &Handle| handle.with(|election| election.config().peers.most);
-        self.shared.groups.borrow().values().map(of).fold(0, u64::saturating_add)
+        self.shared.groups.borrow().values().map(of).fold(MOST_HELD, u64::max)
+    }
+
+    /// How many questions of peers are held.
+    pub fn questions_held(&self) -> u64 {
+        self.shared.held.get()
+    }
+
+    /// Whether no more questions are held.
+    fn is_full(&self) -> bool {
+        let held = self.questions_held();
+        held >= MOST_HELD && held >= self.most_held()
     }
 
     /// Tells every member to stop; those that lead one after the other, so that every lease is released: the releases of a thousand
@@ -314,14 +332,51 @@ impl<H: Host + Clone + 'static> Electors<H> {
     }
 
     /// Answers a question of a peer to `GET /health/leadership`, the query of its URL, whose `group` says of which group; 404 for
-    /// one that is not here. It may wait as [`Handle::answer_peer`] does.
+    /// one that is not here. It may wait as [`Handle::answer_peer`] does, where fewer than [`most_held`](Self::most_held) wait.
     pub async fn answer_peer(&self, query: &str) -> HealthAnswer {
         let (question, _) = Question::read(query, &Secrets::default());
+        let waits = question.wait_ms > 0;
         match self.asked(&question.group) {
-            Some(handle) => handle.answer_peer(&self.shared.host, query).await,
+            Some(handle) if waits && self.is_full() => self.answer_full(&handle, &question),
+            Some(handle) => {
+                let _place = Place::take(&self.shared);
+                handle.answer_peer(&self.shared.host, query).await
+            }
             None if question.group.is_empty() => HealthAnswer::of(400, WHICH_GROUP.to_owned()),
             None => HealthAnswer::not_leading(None),
         }
+    }
+
+    /// The answer to a question that would be held, if there were room; news are told all the same.
+    fn answer_full(&self, handle: &Handle, question: &Question) -> HealthAnswer {
+        let now = self.shared.host.now();
+        let chance = self.shared.host.random().map_or(0, |bytes| u64::from(bytes[0]));
+        handle.with(|election| {
+            if !Desk::is_steady(election, now, question) {
+                return Desk::default().answer(election, now, question);
+            }
+            let config = election.config();
+            let lease_s = (config.leader_timeout_ms / 1_000).max(1);
+            // Those who were sent away together do not all come back together.
+            let pause_s = lease_s + chance % (lease_s / 2 + 1);
+            HealthAnswer::busy(pause_s, &[]).to(question, &config.peers.secrets)
+        })
+    }
+}
+
+/// A place among the questions that are held, given back also when its asker goes.
+struct Place<'a, H>(&'a Shared<H>);
+
+impl<'a, H> Place<'a, H> {
+    fn take(shared: &'a Shared<H>) -> Self {
+        shared.held.set(shared.held.get() + 1);
+        Self(shared)
+    }
+}
+
+impl<H> Drop for Place<'_, H> {
+    fn drop(&mut self) {
+        self.0.held.set(self.0.held.get() - 1);
     }
 }
 

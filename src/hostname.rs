@@ -10,8 +10,14 @@ const METADATA_V4: [Ipv4Addr; 3] = [
     Ipv4Addr::new(168, 63, 129, 16),
 ];
 
-/// AWS's metadata over IPv6.
-const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
+/// The same over IPv6: Google's, Scaleway's.
+const METADATA_V6: [Ipv6Addr; 2] = [
+    Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
+    Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42),
+];
+
+/// What AWS keeps for its own services beside a machine: metadata, the credentials of a pod, DNS, time.
+const AWS_V6: [u16; 2] = [0xfd00, 0xec2];
 
 /// Names of this very machine.
 const HERE: [&str; 3] = ["localhost", "ip6-localhost", "ip6-loopback"];
@@ -20,8 +26,13 @@ const HERE: [&str; 3] = ["localhost", "ip6-localhost", "ip6-loopback"];
 const NAT64: [u16; 6] = [0x64, 0xff9b, 0, 0, 0, 0];
 
 /// The names of Google's and of AWS's metadata.
-const METADATA_NAMES: [&str; 4] =
-    ["metadata", "metadata.google.internal", "instance-data", "instance-data.ec2.internal"];
+const METADATA_NAMES: [&str; 5] = [
+    "metadata",
+    "metadata.google.internal",
+    "metadata.goog",
+    "instance-data",
+    "instance-data.ec2.internal",
+];
 
 /// A host without port, as it stands in a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,7 +105,8 @@ impl Hostname {
                 ip.is_unspecified()
                     || ip.is_unicast_link_local()
                     || ip.is_multicast()
-                    || METADATA_V6 == ip
+                    || METADATA_V6.contains(&ip)
+                    || ip.segments()[..2] == AWS_V6
                     || ip.segments()[..6] == NAT64
             }
             None => METADATA_NAMES.contains(&self.0.as_str()),
@@ -209,12 +221,18 @@ mod tests {
                 .chain([
                     "100.100.100.200",
                     "[fd00:ec2::254]",
+                    "[fd00:ec2::23]",
+                    "[fd20:ce::254]",
+                    "[fd00:42::42]",
                     "metadata.google.internal",
+                    "metadata.goog",
                     "[64:ff9b::a9fe:a9fe]",
                 ])
         {
             assert!(host(nowhere).is_no_member() && !host(nowhere).is_loopback(), "{nowhere}");
         }
-        assert!(!host("10.0.1.42").is_loopback() && !host("10.0.1.42").is_no_member());
+        for member in ["10.0.1.42", "[fd00:ec3::23]", "[fd20:ce::255]", "[fd00:42::43]"] {
+            assert!(!host(member).is_loopback() && !host(member).is_no_member(), "{member}");
+        }
     }
 }

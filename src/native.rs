@@ -60,6 +60,9 @@ const REQUEST_LIMIT: Duration = Duration::from_secs(60);
 /// How many connections are open beyond those whose questions are held. The next ones wait.
 const MOST_CONNECTIONS: usize = 64;
 
+/// How large the head of a request may be, in bytes, and so what one connection keeps of it: twice the longest query that is read.
+const MAX_HEAD_BYTES: usize = 16 * 1024;
+
 /// How long one connection of a peer is kept: as long as a question may be held, and some more.
 const CONNECTION_LIMIT: Duration = Duration::from_millis(MAX_WAIT_MS + 10_000);
 
@@ -313,7 +316,8 @@ fn first_signal() -> io::Result<impl Future<Output = ()>> {
 /// `GET /metrics`. It is plain HTTP and never ends; publish it by
 /// `EDGELECT_SERVER_ADDR`, behind what speaks TLS where it is not on loopback. Run it beside the election, in one `select!`.
 ///
-/// It keeps at most `maxPeers` connections and 64 more at once, each for 65 s; a peer that is not answered in time reads the store.
+/// It keeps 64 connections, and one more for each question that is held, each for 65 s; a peer that is not answered in time
+/// reads the store. Questions are held for `maxPeers` askers at most; see [`Electors::most_held`].
 pub async fn serve_health(
     listener: &TcpListener,
     electors: &impl Answers,
@@ -343,8 +347,8 @@ pub trait Answers {
     /// Metrics, in OpenMetrics.
     fn to_monitor(&self, host: &Native) -> String;
 
-    /// How many questions of peers are held at most.
-    fn most_held(&self) -> u64;
+    /// How many questions of peers are held now.
+    fn questions_held(&self) -> u64;
 }
 
 impl Answers for Handle {
@@ -360,8 +364,8 @@ impl Answers for Handle {
         metrics::text([Sample::of(self, host.now())])
     }
 
-    fn most_held(&self) -> u64 {
-        self.with(|election| election.config().peers.most)
+    fn questions_held(&self) -> u64 {
+        self.questions_held()
     }
 }
 
@@ -378,8 +382,8 @@ impl Answers for Electors<Native> {
         self.metrics()
     }
 
-    fn most_held(&self) -> u64 {
-        self.most_held()
+    fn questions_held(&self) -> u64 {
+        self.questions_held()
     }
 }
 
@@ -391,10 +395,9 @@ async fn serve(
 ) -> Infallible {
     let mut served = FuturesUnordered::new();
     loop {
-        // Groups come and go, and thousands of them are not asked without need.
-        let held = || usize::try_from(electors.most_held()).unwrap_or(usize::MAX);
-        let room = served.len() < MOST_CONNECTIONS
-            || served.len() < MOST_CONNECTIONS.saturating_add(held());
+        // Not those that could be held: whoever opens connections and asks nothing would have the descriptors that renewals need.
+        let held = usize::try_from(electors.questions_held()).unwrap_or(usize::MAX);
+        let room = served.len() < MOST_CONNECTIONS.saturating_add(held);
         tokio::select! {
             Some(()) = served.next() => {}
             accepted = listener.accept(), if room => match accepted {
@@ -416,6 +419,7 @@ async fn serve_one(stream: TcpStream, electors: &impl Answers, host: &Native, ha
         .keep_alive(false)
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_LIMIT)
+        .max_buf_size(MAX_HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), answer);
     // What a peer does wrong ends its connection and nothing else.
     let _ = tokio::time::timeout(CONNECTION_LIMIT, serving).await;

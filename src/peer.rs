@@ -82,6 +82,13 @@ impl HealthAnswer {
         Self { status, etag: None, retry_after_s: None, proof: None, body }
     }
 
+    /// 503: there is no room to hold the question. `relays` answer in this member's place.
+    pub fn busy(pause_s: u64, relays: &[&str]) -> Self {
+        let error = "too many wait for an answer";
+        let body = json!({ "error": error, "retryAfterMs": pause_s * 1_000, "relays": relays });
+        Self { retry_after_s: Some(pause_s), ..Self::of(503, body.to_string()) }
+    }
+
     /// The same, proven to who asked.
     pub fn to(self, question: &Question, secrets: &Secrets) -> Self {
         let text = answer_text(&question.nonce, self.status, &self.body);

@@ -9,6 +9,7 @@ mod heard;
 pub mod memory;
 pub mod route53;
 pub mod s3;
+mod sentences;
 pub mod service;
 
 use serde::Serialize;

@@ -4,6 +4,7 @@
 use std::mem::discriminant;
 
 use crate::election::{Event, Problem, Waiting};
+use crate::store::{Fault, FaultKind};
 
 /// After how many answers in a row with a problem it is told: one failed request is usual, and is tried again.
 const LASTING: u32 = 2;
@@ -73,7 +74,11 @@ pub fn line(event: &Event, group: &str) -> Option<String> {
     match event {
         // What a store says may hold anything: it stays one line, and moves no cursor.
         Event::Troubled(problem) => {
-            let line = format!("edgelect: group {group}: {problem}");
+            // Said here, because the store does not know whether who asked it asks again.
+            let busy = |fault: &Fault| fault.kind == FaultKind::Unavailable;
+            let again = matches!(problem, Problem::Store(fault) if busy(fault));
+            let more = if again { "; it is tried again" } else { "" };
+            let line = format!("edgelect: group {group}: {problem}{more}");
             Some(line.replace(char::is_control, " "))
         }
         Event::Solved => Some(format!("edgelect: group {group}: the problem is over")),
@@ -88,7 +93,6 @@ pub fn line(event: &Event, group: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Fault, FaultKind};
 
     fn failing(kind: FaultKind, message: &str) -> Problem {
         Problem::Store(Fault::new(kind, message))
@@ -132,6 +136,17 @@ mod tests {
         let problem = failing(FaultKind::Network, "first\nforged\u{1b}[2J");
         let line = line(&Event::Troubled(problem), "a");
         assert_eq!(line.as_deref(), Some("edgelect: group a: first forged [2J"));
+    }
+
+    #[test]
+    fn a_line_about_a_busy_store_says_that_it_is_tried_again() {
+        for (kind, said) in [
+            (FaultKind::Unavailable, "edgelect: group a: no; it is tried again"),
+            (FaultKind::Denied, "edgelect: group a: no"),
+        ] {
+            let line = line(&Event::Troubled(failing(kind, "no")), "a");
+            assert_eq!(line.as_deref(), Some(said));
+        }
     }
 
     #[test]

@@ -239,6 +239,45 @@ fn init_makes_a_group_once() {
     assert_eq!(again, Err(InitError::Exists));
 }
 
+fn init_over(store: impl Store) -> Result<(), InitError> {
+    block_on(driver::init(&store, &Machine::default().host, &config()))
+}
+
+#[test]
+fn init_over_something_that_is_no_record_says_what_is_there() {
+    let later = r#"{"leaderID":"a","format":9}"#;
+    let other = r#"{"holderIdentity":"a","leaseDurationSeconds":15}"#;
+    for (body, said) in [
+        ("hello", "the lease object is not a JSON object"),
+        (other, "the lease object has another format"),
+        (later, "wrote the lease object (format 9)"),
+    ] {
+        let shows = || Outcome::Found {
+            version: Version("v".to_owned()),
+            reading: lease::read(body.as_bytes()),
+        };
+        let already = init_over(Through(async |operation| match operation {
+            Operation::Read { .. } => undated(shows()),
+            _ => panic!("nothing is written over it"),
+        }));
+        // Somebody puts it there between the read and the write.
+        let written = Cell::new(false);
+        let meanwhile = init_over(Through(async |operation| match operation {
+            Operation::Read { .. } if written.get() => undated(shows()),
+            Operation::Read { .. } => undated(Outcome::Missing),
+            _ => {
+                written.set(true);
+                undated(Outcome::Refused)
+            }
+        }));
+        for told in [already, meanwhile] {
+            let Err(InitError::Store(fault)) = told else { panic!("{body}: {told:?}") };
+            assert!(fault.message.contains(said), "{body}: {fault}");
+            assert!(fault.message.starts_with("the store: "), "{body}: {fault}");
+        }
+    }
+}
+
 #[test]
 fn init_believes_no_success_that_names_no_version_and_shows_no_object() {
     let forgets = Through(async |operation| match operation {

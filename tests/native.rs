@@ -1,9 +1,12 @@
 //! The host of feature `native` on real sockets: the probe over a real bucket, what the client must not do with a request, and
 //! what it answers its peers. `npm test -- --only rust` starts the store and sets the variables.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use crate::conformance_live::real::{self, Between, Bucket, Native, config, native, random};
+use edgelect::native::Answers;
+use edgelect::peer::HealthAnswer;
 use edgelect::request::{self, Body, Request, Response};
 use edgelect::store::FaultKind;
 use edgelect::store::epochs::Epochs;
@@ -226,6 +229,73 @@ async fn are_answered(members: &impl daemon::Answers, page: bool, asked: &[(&str
         never = serving => match never {},
         answered = tokio::time::timeout(Duration::from_secs(5), asking) => {
             answered.expect("a silent peer keeps nobody waiting");
+        }
+    }
+}
+
+/// Holds every question, and says how many it holds.
+#[derive(Default)]
+struct Holding(Cell<u64>);
+
+impl Answers for Holding {
+    async fn to_peer(&self, _host: &Native, _query: &str) -> HealthAnswer {
+        self.0.set(self.0.get() + 1);
+        std::future::pending().await
+    }
+
+    fn to_people(&self, _host: &Native) -> String {
+        "shown".to_owned()
+    }
+
+    fn to_monitor(&self, _host: &Native) -> String {
+        String::new()
+    }
+
+    fn questions_held(&self) -> u64 {
+        self.0.get()
+    }
+}
+
+#[tokio::test]
+async fn a_server_keeps_a_connection_for_each_question_that_is_held_and_64_more() {
+    let (host, holding) = (native(), Holding::default());
+    let (listener, url) = server().await;
+    let address = url.trim_start_matches("http://");
+    let open = async |head: &str| {
+        let mut stream = TcpStream::connect(address).await.expect("it listens");
+        stream.write_all(head.as_bytes()).await.expect("it reads");
+        stream
+    };
+    let status = "GET /status.json HTTP/1.1\r\nhost: a\r\n";
+    let asking = async {
+        let mut held = Vec::new();
+        for _ in 0..70 {
+            held.push(open("GET /health/leadership HTTP/1.1\r\nhost: a\r\n\r\n").await);
+        }
+        while holding.0.get() < 70 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let mut silent = Vec::new();
+        for _ in 0..64 {
+            silent.push(open("").await);
+        }
+        let mut asked = open(&format!("{status}\r\n")).await;
+        let mut told = String::new();
+        let early = asked.read_to_string(&mut told);
+        let early = tokio::time::timeout(Duration::from_millis(500), early).await;
+        assert!(early.is_err(), "those who say nothing have all the connections: {told}");
+        silent.pop();
+        asked.read_to_string(&mut told).await.expect("it answers in text");
+        assert!(told.ends_with("shown"), "{told}");
+        drop(silent);
+        let long = format!("{status}x-long: {}\r\n\r\n", "x".repeat(20_000));
+        let told = told_to(address, &long).await;
+        assert!(told.starts_with("HTTP/1.1 431 "), "a head that is no question: {told}");
+    };
+    tokio::select! {
+        never = daemon::serve_health(&listener, &holding, &host) => match never {},
+        asked = tokio::time::timeout(Duration::from_secs(30), asking) => {
+            asked.expect("who waits has a turn");
         }
     }
 }

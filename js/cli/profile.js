@@ -5,10 +5,11 @@ import { loadSharedConfigFiles } from '@smithy/core/config';
 const DEFAULT_REGION = 'us-east-1';
 
 /** The keys of a profile as variables, with its region and endpoint where none are set, and a provider that gives them anew.
+ * The native command line takes the same (src/cli/profile.rs): the same flags must not lead to two stores.
  * @throws Error where there is no such profile, or it gives no keys. */
 export const readProfile = async (profile = 'default', variables = {}) => {
-  const { configFile } = await loadSharedConfigFiles();
-  const { region: own, endpoint_url: endpoint } = configFile[profile] ?? {};
+  const { configFile, credentialsFile } = await loadSharedConfigFiles();
+  const { region: own, endpoint_url: endpoint } = { ...credentialsFile[profile], ...configFile[profile] };
   const region = variables.EDGELECT_REGION ?? variables.AWS_REGION ?? variables.AWS_DEFAULT_REGION ?? own;
   const provider = fromIni({ profile, clientConfig: { region: region ?? DEFAULT_REGION } });
   const { accessKeyId, secretAccessKey, sessionToken } = await provider();

@@ -2,8 +2,6 @@
 
 use std::collections::VecDeque;
 
-use serde_json::json;
-
 use super::{HealthAnswer, Question, answer};
 use crate::clock::Now;
 use crate::election::Election;
@@ -165,10 +163,6 @@ impl Desk {
         let over = self.turned_away.1.saturating_sub(1) / config.peers.most.max(1);
         let pause_s = (lease_ms / 1_000).max(1).saturating_mul(1 + over).min(MAX_PAUSE_S);
         let pause_s = pause_s + chance % (pause_s / 2 + 1);
-        let error = "too many wait for an answer";
-        let body = json!({ "error": error, "retryAfterMs": pause_s * 1_000, "relays": named });
-        let retry_after_s = Some(pause_s);
-        let answer = HealthAnswer { retry_after_s, ..HealthAnswer::of(503, body.to_string()) };
-        answer.to(question, &config.peers.secrets)
+        HealthAnswer::busy(pause_s, &named).to(question, &config.peers.secrets)
     }
 }

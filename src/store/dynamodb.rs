@@ -40,7 +40,7 @@ use crate::lease::{
 use crate::protocol::{Next, Protocol};
 use crate::request::{self, Request, Response};
 use crate::sigv4::Credentials;
-use crate::store::s3::EXPIRED;
+use crate::store::sentences::{self, BUSY, EXPIRED, OTHER_WRITE};
 use crate::store::service::{self, Service, Tried};
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Record, Version, heard,
@@ -62,6 +62,13 @@ const PASSING: [&str; 12] = [
     "ServiceUnavailable",
     "ServiceUnavailableException",
     "ThrottlingException",
+    "TransactionConflictException",
+    "TransactionInProgressException",
+];
+
+/// Those of a conflict with another request for the item.
+const CONFLICTS: [&str; 3] = [
+    "ReplicatedWriteConflictException",
     "TransactionConflictException",
     "TransactionInProgressException",
 ];
@@ -393,9 +400,11 @@ impl DynamoDb {
         // Not as one of us wrote it: what was written by hand, or by a renewal of shardcoordinator.
         let touched = kept.as_deref().map_or_else(|| "none".to_owned(), |kept| digest(&[kept]));
         let version = held.version(Some(&touched));
-        let held_lease = |kept, owner, ttl_s| {
+        let held_lease = |kept, owner, ttl_s: u64| {
             let lease_ms = self.foreign_lease_ms(&version, ttl_s, storage_ms);
-            Reading::Lease(Box::new(foreign(kept, owner, lease_ms)))
+            let lasts_ms = lease_ms.unwrap_or(self.lease_ms);
+            let written_ms = ttl_s.saturating_mul(1_000).saturating_sub(lasts_ms);
+            Reading::Lease(Box::new(foreign(kept, owner, lease_ms, written_ms)))
         };
         let unreadable =
             |told: Remains| Reading::Unreadable(Flaw::Foreign, told.and(ahead(&version)));
@@ -456,7 +465,8 @@ impl DynamoDb {
         let unknown = |kind, advice: &str| self.unknown(exchange, heard, facts, kind, advice);
         let refused = (400..500).contains(&heard.response.status().as_u16());
         if PASSING.contains(&code) {
-            return unknown(FaultKind::Unavailable, "it is tried again");
+            let advice = if CONFLICTS.contains(&code) { OTHER_WRITE } else { BUSY };
+            return unknown(FaultKind::Unavailable, advice);
         }
         if refused && (EXPIRED.contains(&code) || DENIED.contains(&code)) {
             return reject(FaultKind::Denied, &denial(exchange, heard));
@@ -472,7 +482,8 @@ impl DynamoDb {
             return reject(FaultKind::Misconfigured, advice);
         }
         match heard.response.status().as_u16() {
-            408 | 409 | 429 | 500..=599 => unknown(FaultKind::Unavailable, "it is tried again"),
+            409 => unknown(FaultKind::Unavailable, OTHER_WRITE),
+            408 | 429 | 500..=599 => unknown(FaultKind::Unavailable, BUSY),
             // It may be a gateway that judges answers too, or a code of later.
             _ if writes => unknown(FaultKind::Nonsense, "the item is read back"),
             _ => reject(FaultKind::Nonsense, NOT_DYNAMODB),
@@ -517,19 +528,17 @@ fn denial(exchange: &Exchange, heard: &Heard) -> String {
         "UnrecognizedClientException" => {
             "check the access key id and the session token, and that the account uses this region".to_owned()
         }
-        code if EXPIRED.contains(&code) => {
-            "the credentials have expired, and no fresh ones came; check the credentials provider".to_owned()
-        }
         // Source: <https://github.com/aws/aws-sdk-js/issues/4002>.
         "InvalidSignatureException" if heard.says("scoped to a valid region") => {
             "the endpoint is one of another region; set region to that of the endpoint, or leave the endpoint out"
                 .to_owned()
         }
-        _ => "check the secret access key, the region and this machine's clock, and that nothing on the way \
-              changes the request"
-            .to_owned(),
+        code => sentences::denial(code).map_or_else(|| WRONG_SIGNATURE.to_owned(), str::to_owned),
     }
 }
+
+const WRONG_SIGNATURE: &str = "check the secret access key, the region and this machine's clock, and that nothing on \
+                               the way changes the request";
 
 const TOO_LARGE: &str = "the item is larger than any that is written here, and nothing can be conditional on it; \
                          look at it, and delete it when no member runs";

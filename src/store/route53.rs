@@ -49,6 +49,7 @@ use crate::lease::{Flaw, Lease, MAX_LEASE_MS, MIN_LEASE_MS, Reading, Remains, St
 use crate::protocol::{Next, Protocol};
 use crate::request::{Request, Response};
 use crate::sigv4::Credentials;
+use crate::store::sentences::{self, BUSY, EXPIRED, OTHER_WRITE};
 use crate::store::service::{self, Service, Tried};
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Record, Version, heard,
@@ -471,17 +472,17 @@ impl Route53 {
         };
         let writes = matches!(exchange.operation, Operation::Write { .. });
         if PASSING.contains(&heard.code) {
-            return unknown(
-                FaultKind::Unavailable,
-                "it is tried again; Route 53 takes five requests a second of an account, and \
-                one change of a zone at a time",
-            );
+            let (said, limit) = match heard.code {
+                "PriorRequestNotComplete" => (OTHER_WRITE, "one change of a zone at a time"),
+                _ => (BUSY, "five requests a second of an account"),
+            };
+            let advice = format!("{said}: Route 53 takes {limit}");
+            return unknown(FaultKind::Unavailable, &advice);
         }
         let refused = (400..500).contains(&heard.status) && !heard.code.is_empty();
         match (heard.status, heard.code) {
-            (500..=599 | 408 | 409 | 429, _) => {
-                unknown(FaultKind::Unavailable, "it is tried again")
-            }
+            (409, _) => unknown(FaultKind::Unavailable, OTHER_WRITE),
+            (500..=599 | 408 | 429, _) => unknown(FaultKind::Unavailable, BUSY),
             (_, "InvalidChangeBatch") if refused && writes => self.judge_batch(exchange, heard),
             (_, "NoSuchHostedZone") if refused => reject(
                 FaultKind::Misconfigured,
@@ -491,14 +492,8 @@ impl Route53 {
                 FaultKind::Misconfigured,
                 "check hostedZoneId, recordPrefix, domainName and the shard",
             ),
-            (_, code)
-                if refused && (DENIED.contains(&code) || matches!(heard.status, 401 | 403)) =>
-            {
-                reject(
-                    FaultKind::Denied,
-                    "check the credentials; they need route53:ChangeResourceRecordSets and \
-                 route53:ListResourceRecordSets on the hosted zone",
-                )
+            (status, code) if refused && is_denial(status, code) => {
+                reject(FaultKind::Denied, &denial(exchange, code))
             }
             // It may be a gateway that judges answers too, or a code of later.
             _ if writes => unknown(
@@ -543,18 +538,48 @@ impl Route53 {
         kind: FaultKind,
         advice: &str,
     ) -> Fault {
-        let action = match exchange.operation {
-            Operation::Read { .. } => ": ListResourceRecordSets was answered ",
-            Operation::Write { .. } | Operation::Delete => {
-                ": ChangeResourceRecordSets was answered "
-            }
-        };
+        let action = action(exchange);
         let blank = if heard.code.is_empty() { "" } else { " " };
         let status = heard.status.to_string();
-        let message = format!("{}{action}{status}{blank}{}: {advice}", self.describe(), heard.code);
+        let message = format!(
+            "{}: {action} was answered {status}{blank}{}: {advice}",
+            self.describe(),
+            heard.code
+        );
         let code = Some(heard.code.to_owned()).filter(|code| !code.is_empty());
         Fault { status: Some(heard.status), code, ..Fault::new(kind, message) }
     }
+}
+
+fn action(exchange: &Exchange) -> &'static str {
+    match exchange.operation {
+        Operation::Read { .. } => "ListResourceRecordSets",
+        Operation::Write { .. } | Operation::Delete => "ChangeResourceRecordSets",
+    }
+}
+
+/// Whether the service does not take these credentials, as it says of its own: then it has done nothing.
+fn is_denial(status: u16, code: &str) -> bool {
+    matches!(status, 401 | 403) || DENIED.contains(&code) || EXPIRED.contains(&code)
+}
+
+fn denial(exchange: &Exchange, code: &str) -> String {
+    let text = match code {
+        "IncompleteSignature"
+        | "InvalidSignatureException"
+        | "MissingAuthenticationToken"
+        | "SignatureDoesNotMatch" => {
+            Some("check the secret access key, and that nothing on the way changes the request")
+        }
+        "InvalidClientTokenId" | "UnrecognizedClientException" => {
+            Some("check the access key id and the session token")
+        }
+        code => sentences::denial(code),
+    };
+    text.map_or_else(
+        || format!("the credentials need route53:{} on the zone", action(exchange)),
+        str::to_owned,
+    )
 }
 
 impl Learned {

@@ -35,6 +35,7 @@ pub use crate::protocol::Next;
 use crate::protocol::Protocol;
 use crate::request::{self, Request, Response};
 use crate::sigv4::{self, Coverage, Credentials, KeyCache, SignError};
+use crate::store::sentences::EXPIRED;
 use crate::store::{
     Answer, Condition, Fault, FaultKind, Operation, Outcome, Record, Version, heard, is_probe,
 };
@@ -42,10 +43,6 @@ use crate::text::quoted;
 
 /// How many redirects one exchange follows.
 const MAX_HOPS: u8 = 2;
-
-/// Codes that ask for fresh credentials.
-pub(super) const EXPIRED: [&str; 4] =
-    ["ExpiredToken", "ExpiredTokenException", "InvalidToken", "TokenRefreshRequired"];
 
 /// Codes of a key that the store does not know, or not with this secret: it may have been rotated.
 pub(super) const UNKNOWN_KEY: [&str; 6] = [

@@ -15,8 +15,9 @@ use crate::protocol::Next;
 use crate::request::{self, Request, Response};
 use crate::sigv4::{self, Coverage, Credentials, KeyCache, SignError};
 use crate::store::heard;
+use crate::store::s3::Reasked;
 use crate::store::s3::address::{self, Address};
-use crate::store::s3::{EXPIRED, Reasked};
+use crate::store::sentences::EXPIRED;
 use crate::store::{Facts, Fault, FaultKind};
 
 /// How long after its second a time of shardcoordinator's may still be held, in seconds: that second itself, because it

@@ -311,6 +311,9 @@ fn a_busy_or_unwell_service_leaves_a_write_unknown() {
         let busy = [error(status, code, "Rate exceeded")];
         for fault in mean(store, &[create(), read()], busy, Unknown(FaultKind::Unavailable)) {
             assert_eq!(fault.code.as_deref(), Some(code));
+            let under_way = code == "PriorRequestNotComplete";
+            let said = if under_way { "another write is under way" } else { "the store is busy" };
+            assert!(fault.message.contains(said) && !fault.message.contains("again"), "{fault}");
         }
     }
     // S8: nor does a refusal of a kind that nobody knows here say what became of it.
@@ -323,13 +326,26 @@ fn a_busy_or_unwell_service_leaves_a_write_unknown() {
 #[test]
 fn what_has_to_be_set_up_is_named_with_the_services_own_code() {
     let (misconfigured, denied) = (FaultKind::Misconfigured, FaultKind::Denied);
+    let [zone, right] =
+        ["404 NoSuchHostedZone: create the zone", "route53:ChangeResourceRecordSets"];
+    // A wrong secret, and an unknown access key id.
+    let secret = "ListResourceRecordSets was answered 403 SignatureDoesNotMatch: check the secret \
+                  access key, and that";
+    let key = "ChangeResourceRecordSets was answered 403 InvalidClientTokenId: check the access key \
+               id and the session token";
+    let expired = "the credentials have expired, and no fresh ones came";
     for (operation, status, code, kind, said) in [
-        (read(), 404, "NoSuchHostedZone", misconfigured, "create the zone"),
-        (create(), 403, "AccessDenied", denied, "route53:ChangeResourceRecordSets"),
-        (read(), 400, "InvalidInput", misconfigured, ""),
-        // A wrong secret, and an unknown access key id.
-        (read(), 403, "SignatureDoesNotMatch", denied, "check the credentials"),
-        (create(), 403, "InvalidClientTokenId", denied, "check the credentials"),
+        (read(), 404, "NoSuchHostedZone", misconfigured, zone),
+        (create(), 403, "AccessDenied", denied, right),
+        (read(), 400, "InvalidInput", misconfigured, "400 InvalidInput"),
+        (read(), 403, "SignatureDoesNotMatch", denied, secret),
+        (create(), 403, "InvalidClientTokenId", denied, key),
+        (read(), 403, "ExpiredToken", denied, expired),
+        (create(), 403, "ExpiredToken", denied, expired),
+        // S8: the service has not even looked at such a write.
+        (create(), 400, "ExpiredToken", denied, expired),
+        (create(), 400, "RequestExpired", denied, "set this machine's clock"),
+        (read(), 403, "AccessDenied", denied, "need route53:ListResourceRecordSets on the zone"),
     ] {
         let verb = if operation == read() { "List" } else { "Change" };
         let faults = mean(store, &[operation], [error(status, code, "no")], Rejected(kind));

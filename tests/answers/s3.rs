@@ -99,7 +99,9 @@ fn c01_create_and_read_of_the_winner() {
 fn c03_an_error_status_after_a_write_may_hide_that_it_landed() {
     for body in ["", &document("InternalError", "")] {
         let answers = [500, 502, 503, 504, 507, 520, 599].map(|status| response(status, &[], body));
-        mean(store, &[update()], answers, Unknown(FaultKind::Unavailable));
+        let faults = mean(store, &[update()], answers, Unknown(FaultKind::Unavailable));
+        all_say(&faults, &["the store is busy or unwell"]);
+        assert!(faults.iter().all(|fault| !fault.message.contains("again")), "{faults:?}");
     }
     // A success that is an error inside, and what nobody has foreseen.
     let unforeseen =
@@ -128,7 +130,8 @@ fn c10_c11_a_conflict_is_refused_and_never_means_that_a_record_exists() {
     mean(store, &[create(), update()], conflicts, Refused);
     let other = [error(409, "InvalidBucketState")];
     mean(store, &[create(), update()], other, Unknown(FaultKind::Nonsense));
-    mean(store, &[read()], [error(409, "X")], Unknown(FaultKind::Unavailable));
+    let faults = mean(store, &[read()], [error(409, "X")], Unknown(FaultKind::Unavailable));
+    all_say(&faults, &["another write is under way"]);
 }
 
 #[test]
@@ -158,7 +161,8 @@ fn c12_c13_patience_is_asked_for_in_seconds_or_by_a_date_and_bounded() {
         }
     }
     let bare = [response(429, &[], ""), error(400, "RequestTimeout")];
-    mean(store, &[update()], bare, Unknown(FaultKind::Unavailable));
+    let faults = mean(store, &[update()], bare, Unknown(FaultKind::Unavailable));
+    all_say(&faults, &["the store is busy or unwell"]);
 }
 
 #[test]

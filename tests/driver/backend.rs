@@ -1,12 +1,15 @@
 //! A backend of three calls as its contract has it, on a clock of its own, behind a network that fails; and what its calls have
 //! to keep, looked at with each of them.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
-use edgelect::Locker;
+use edgelect::{Host, Locker};
 
-use crate::driver::prelude::*;
+use worlds::virtual_time::Virtual;
 
+/// What becomes of one call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fault {
     /// It never arrives, and the caller gets an error.
@@ -19,6 +22,8 @@ pub enum Fault {
     Late(u64),
     /// It takes effect at once and is answered so many milliseconds later.
     Slow(u64),
+    /// It takes effect after the first number of milliseconds, and is answered after the second.
+    Held(u64, u64),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +74,7 @@ impl Backend {
         Self { host: host.clone(), state: Rc::default(), fault: Rc::new(RefCell::new(fault)) }
     }
 
+    /// What becomes of the next calls.
     pub fn failing(&self, fault: impl FnMut(Name) -> Option<Fault> + 'static) {
         *self.fault.borrow_mut() = Box::new(fault);
     }
@@ -82,6 +88,7 @@ impl Backend {
         Some((lock.owner_id.clone(), lock.until_ms - now_ms))
     }
 
+    /// The calls so far.
     pub fn calls(&self) -> Vec<Call> {
         self.state.borrow().calls.clone()
     }
@@ -97,23 +104,23 @@ impl Backend {
         let call = Call { name, owner_id: owner_id.to_owned(), ttl_ms, at_ms };
         let fault = (self.fault.borrow_mut())(name);
         let number = self.state.borrow_mut().note(&call);
-        let late_ms = match fault {
+        let (late_ms, answered_ms) = match fault {
             Some(Fault::Before) => return Err(format!("{name:?} was cut off")),
             Some(Fault::Hang) => return std::future::pending().await,
-            Some(Fault::Late(ms)) => ms,
-            _ => 0,
+            Some(Fault::Late(ms)) => (ms, None),
+            Some(Fault::Slow(ms)) => (0, Some(ms)),
+            Some(Fault::Held(late_ms, ms)) => (late_ms, Some(ms)),
+            Some(Fault::After) | None => (0, Some(0)),
         };
         self.state.borrow_mut().under_way.push((at_ms + late_ms, number, call));
-        if let Some(Fault::Late(_)) = fault {
-            return std::future::pending().await;
-        }
-        self.state.borrow_mut().settle(at_ms);
+        let Some(answered_ms) = answered_ms else { return std::future::pending().await };
+        self.host.sleep(late_ms).await;
+        self.state.borrow_mut().settle(self.host.now_ms.get());
+        self.host.sleep(answered_ms).await;
         match fault {
-            Some(Fault::After) => return Err(format!("{name:?} was cut off afterwards")),
-            Some(Fault::Slow(ms)) => self.host.sleep(ms).await,
-            _ => {}
+            Some(Fault::After) => Err(format!("{name:?} was cut off afterwards")),
+            _ => Ok(self.state.borrow().answers[&number]),
         }
-        Ok(self.state.borrow().answers[&number])
     }
 }
 

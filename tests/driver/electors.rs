@@ -162,6 +162,39 @@ fn followers_whose_reads_hang_cost_no_leader_of_the_same_process_its_term() {
 }
 
 #[test]
+fn all_groups_together_hold_a_thousand_questions_and_answer_the_next_at_once() {
+    let mut world = World::new(Limits::default());
+    (0..2).for_each(|index| world.lead(index, 0, false, false));
+    world.machine.pass(10_000);
+    let statuses = Rc::<RefCell<Vec<u16>>>::default();
+    let ask = |index: usize, term: u64| {
+        let (electors, statuses) = (world.electors.clone(), Rc::clone(&statuses));
+        let query = format!("group=group-{index}&term={term}&wait=25000");
+        world.machine.run(async move {
+            let status = electors.answer_peer(&query).await.status;
+            statuses.borrow_mut().push(status);
+        })
+    };
+    let terms: Vec<u64> = world
+        .electors
+        .handles()
+        .iter()
+        .map(|(_, handle)| handle.steady_term(world.machine.host.now()).expect("it leads"))
+        .collect();
+    let mut asked: Vec<_> =
+        (0..600).flat_map(|_| [0, 1].map(|index| ask(index, terms[index]))).collect();
+    ask(1, terms[1] - 1);
+    world.machine.pass(1);
+    assert_eq!(world.electors.questions_held(), 1_000);
+    let mut expected = vec![503; 200];
+    expected.push(200);
+    assert_eq!(*statuses.borrow(), expected, "the next are sent to the store, and news are told");
+    asked.remove(0).abort();
+    world.machine.pass(1);
+    assert_eq!(world.electors.questions_held(), 999, "who goes makes room");
+}
+
+#[test]
 fn a_rate_that_is_too_low_for_all_at_once_delays_reads_and_holds_every_lease() {
     let rate = Limits { max_requests_per_second: Some(30), ..Limits::default() };
     let mut world = World::new(rate);

@@ -504,6 +504,11 @@ fn s7_foreign_bodies_are_read_by_their_validity_and_their_sign() {
     let plain = lease("{\"expired\":false}");
     assert_eq!((plain.released(), plain.lease_ms, plain.term), (false, None, None));
     assert_eq!(lease(LIVE).lease_ms, Some(60_000));
+    let facts = Desk::with(&[("lock_0000000005.json", LIVE)])
+        .perform(&epochs(), Operation::Read { unless: None })
+        .facts;
+    let changed_ms = facts.last_modified_ms.and_then(|ms| i64::try_from(ms).ok()).unwrap();
+    assert_eq!(lease(LIVE).last_updated, Stamp::At(changed_ms), "of the last change, for people");
     for (validity, lease_ms) in [
         ("3600001", 3_600_001),
         ("86400000", 86_400_000),

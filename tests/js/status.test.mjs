@@ -84,19 +84,23 @@ test('watch prints each change once, with --json as an object a line, until a si
   assert.deepEqual(await plain.ended, { code: null, signal: 'SIGINT' });
 });
 
-test('keys and the region come from a profile of AWS\'s files, where no variable has them', async () => {
+test('keys, the region and the endpoint come from a profile of AWS\'s files, where no variable has them', async () => {
   const group = await newGroup();
   const file = (name, text) => {
     fs.writeFileSync(path.join(folder, name), text);
     return path.join(folder, name);
   };
   const files = {
-    AWS_SHARED_CREDENTIALS_FILE: file('credentials', '[night]\naws_access_key_id = nightkey\naws_secret_access_key = hidden\n[half]\naws_access_key_id = x\n'),
-    AWS_CONFIG_FILE: file('config', '[profile night]\nregion = eu-north-1\n[profile script]\ncredential_process = echo \'{"Version":1,"AccessKeyId":"scriptkey","SecretAccessKey":"hidden"}\'\n'),
+    AWS_SHARED_CREDENTIALS_FILE: file('credentials', '[night]\naws_access_key_id = nightkey\naws_secret_access_key = hidden\n[half]\naws_access_key_id = x\n[place]\naws_access_key_id = placekey\naws_secret_access_key = hidden\nregion = eu-south-1\n[away]\naws_access_key_id = awaykey\naws_secret_access_key = hidden\n'),
+    AWS_CONFIG_FILE: file('config', `[profile night]\nregion = eu-north-1\n[profile place]\nendpoint_url = ${store.endpoint}\ns3 =\n  endpoint_url = http://127.0.0.1:9\n[profile away]\nregion = eu-north-1\nendpoint_url = http://127.0.0.1:9\n[profile script]\ncredential_process = echo '{"Version":1,"AccessKeyId":"scriptkey","SecretAccessKey":"hidden"}'\n`),
   };
   const variables = { ...group.variables(), EDGELECT_ACCESS_KEY_ID: '', EDGELECT_SECRET_ACCESS_KEY: '', ...files };
+  const signed = (key, region) => `Credential=${key}/${new Date().toISOString().slice(0, 10).replaceAll('-', '')}/${region}/s3/`;
   for (const [args, more, code, found] of [
-    [['--profile', 'night'], {}, 3, `Credential=nightkey/${new Date().toISOString().slice(0, 10).replaceAll('-', '')}/eu-north-1/s3/`],
+    [['--profile', 'night'], {}, 3, signed('nightkey', 'eu-north-1')],
+    [['--profile', 'place'], { EDGELECT_ENDPOINT: '' }, 3, signed('placekey', 'eu-south-1')],
+    [['--profile', 'away'], {}, 3, signed('awaykey', 'eu-north-1')],
+    [['--profile', 'away'], { EDGELECT_ENDPOINT: '', AWS_ENDPOINT_URL: store.endpoint, AWS_DEFAULT_REGION: 'us-west-2' }, 3, signed('awaykey', 'us-west-2')],
     [[], { AWS_PROFILE: 'script' }, ...(npmOnly.skip ? [2, /^edgelect: profile "script": it has no aws_access_key_id/] : [3, 'Credential=scriptkey/'])],
     [['--profile', 'half'], {}, 2, /^edgelect: profile "half": /],
     [['--profile', 'none'], {}, 2, /^edgelect: profile "none": /],

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use percent_encoding::{percent_decode_str, utf8_percent_encode};
 use sha2::{Digest, Sha256};
 
+use crate::calendar::YEAR_9999_MS;
 use crate::json::{self, Object};
 use crate::lease::{Lease, Stamp};
 use crate::sigv4::RESERVED;
@@ -85,12 +86,19 @@ const PLACEHOLDERS: [[&str; 2]; 3] = [["#t", ":t"], ["#o", ":o"], ["#r", ":r"]];
 pub(super) const NAMES: [(&str, &str); 3] = [("#t", "ttl"), ("#o", "ownerId"), ("#r", "revision")];
 
 /// A foreign item as a record: who, how long, and what our own attributes beside them still tell, so that tokens and
-/// slots do not fall.
-pub(super) fn foreign(kept: Option<Lease>, owner: String, lease_ms: Option<u64>) -> Lease {
+/// slots do not fall. `written_ms` is when it was written, as its `ttl` tells it: for people, and no rule reads it.
+pub(super) fn foreign(
+    kept: Option<Lease>,
+    owner: String,
+    lease_ms: Option<u64>,
+    written_ms: u64,
+) -> Lease {
     let kept = kept.as_ref();
+    let written_ms = i64::try_from(written_ms).unwrap_or(i64::MAX).min(YEAR_9999_MS);
     let last_updated = match kept.map(|lease| lease.last_updated) {
-        Some(Stamp::At(ms)) => Stamp::At(ms),
-        _ => Stamp::At(0),
+        // A renewal of theirs moves `ttl` and leaves our record as it was.
+        Some(Stamp::At(ms)) => Stamp::At(ms.max(written_ms)),
+        _ => Stamp::At(written_ms),
     };
     Lease {
         term: kept.and_then(|lease| lease.term),

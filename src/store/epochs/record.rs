@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::listing::{Epoch, LAST};
+use crate::calendar::YEAR_9999_MS;
 use crate::json::{self, Object};
 use crate::lease::{
     Closed, Flaw, Format, Lease, MAX_FOREIGN_LEASE_MS, MAX_LEASE_MS, MAX_TERM, MIN_LEASE_MS,
@@ -33,7 +34,7 @@ pub(super) fn judge(format: Format, epoch: Epoch, body: &[u8], modified_ms: u64)
         return Reading::Closed(Closed::TermTooHigh);
     }
     let number = epoch.number;
-    match read_body(format, epoch, body) {
+    match read_body(format, epoch, body, modified_ms) {
         Reading::Lease(mut lease) => {
             lease.term = match lease.term {
                 Some(term) => Some(term.max(number)),
@@ -50,7 +51,7 @@ pub(super) fn judge(format: Format, epoch: Epoch, body: &[u8], modified_ms: u64)
 }
 
 /// Reads a body: a record of `format`, or one that says `validity_ms` and `expired` alone.
-fn read_body(format: Format, epoch: Epoch, body: &[u8]) -> Reading {
+fn read_body(format: Format, epoch: Epoch, body: &[u8], modified_ms: u64) -> Reading {
     match format.read(body) {
         Reading::Lease(mut lease) => {
             let expired = take(&mut lease.extra, EXPIRED).map(|json| json::flag(&json));
@@ -71,7 +72,7 @@ fn read_body(format: Format, epoch: Epoch, body: &[u8]) -> Reading {
         }
         Reading::Unreadable(flaw, told) => match Object::read(body) {
             Some(fields) if flaw == Flaw::Foreign && foreign(&fields) => {
-                read_foreign(epoch, fields)
+                read_foreign(epoch, fields, modified_ms)
             }
             fields => {
                 let validity = fields.and_then(|fields| validity_ms(fields.get(VALIDITY)?));
@@ -130,7 +131,7 @@ fn foreign(fields: &Object) -> bool {
 }
 
 /// Source of the format: <https://www.morling.dev/blog/leader-election-with-s3-conditional-writes/>.
-fn read_foreign(epoch: Epoch, mut fields: Object) -> Reading {
+fn read_foreign(epoch: Epoch, mut fields: Object, modified_ms: u64) -> Reading {
     let validity = take(&mut fields, VALIDITY).map(|json| validity_ms(&json));
     let lease_ms = validity.flatten();
     let term = match take(&mut fields, "term") {
@@ -158,7 +159,9 @@ fn read_foreign(epoch: Epoch, mut fields: Object) -> Reading {
         }
         given => given.flatten().unwrap_or(false),
     };
-    let last_updated = if released { Stamp::Released } else { Stamp::At(0) };
+    // It names no time of its own; this one is for people, and no rule reads it.
+    let written = Stamp::At(i64::try_from(modified_ms).unwrap_or(i64::MAX).min(YEAR_9999_MS));
+    let last_updated = if released { Stamp::Released } else { written };
     let lease = Lease { term, lease_ms, extra: fields, ..Lease::bare(epoch.name(), last_updated) };
     Reading::Lease(Box::new(lease))
 }

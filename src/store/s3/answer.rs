@@ -3,11 +3,12 @@
 //! Source: <https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>.
 
 use super::document::ErrorDocument;
-use super::{EXPIRED, Exchange, S3, address};
+use super::{Exchange, S3, address};
 use crate::calendar;
 use crate::lease::{Flaw, Format, MAX_RECORD_BYTES, Reading, Remains};
 use crate::planted::planted;
 use crate::request::{self, Body, Response};
+use crate::store::sentences::{self, BUSY, EXPIRED, OTHER_WRITE};
 use crate::store::{Facts, Fault, FaultKind, Operation, Outcome, Version, heard};
 use crate::text::{first, quoted};
 
@@ -28,6 +29,9 @@ const PASSING: [&str; 11] = [
     "TooManyRequests",
     "XAmzContentSHA256Mismatch",
 ];
+
+/// Those of a damaged request.
+const DAMAGED: [&str; 3] = ["BadDigest", "IncompleteBody", "XAmzContentSHA256Mismatch"];
 
 /// Codes that mean "not with these credentials", whatever the 4xx: AWS answers some of them with 400.
 const DENIED: [&str; 6] = [
@@ -162,14 +166,17 @@ impl Exchange {
             cause: self.fault(s3, heard, kind, advice),
         };
         if PASSING.contains(&code) {
-            return unknown(FaultKind::Unavailable, "it is tried again");
+            let damaged = DAMAGED.contains(&code);
+            let advice = if damaged { "the request was damaged on the way" } else { BUSY };
+            return unknown(FaultKind::Unavailable, advice);
         }
         let refused = (400..500).contains(&heard.response.status().as_u16());
         if refused && (EXPIRED.contains(&code) || DENIED.contains(&code)) {
             return reject(FaultKind::Denied, &self.denial(code));
         }
         match heard.response.status().as_u16() {
-            408 | 409 | 429 => unknown(FaultKind::Unavailable, "it is tried again"),
+            409 => unknown(FaultKind::Unavailable, OTHER_WRITE),
+            408 | 429 => unknown(FaultKind::Unavailable, BUSY),
             501 if writes && (from_store || planted!(GatewayIsTheStore)) => {
                 reject(FaultKind::Misconfigured, NO_CONDITIONS)
             }
@@ -177,7 +184,7 @@ impl Exchange {
                 reject(FaultKind::Misconfigured, "the store cannot do this; use another store")
             }
             501 => unknown(FaultKind::Nonsense, NO_STORE),
-            500..=599 => unknown(FaultKind::Unavailable, "it is tried again"),
+            500..=599 => unknown(FaultKind::Unavailable, BUSY),
             // Without the store's code it may be a gateway that judges answers too (S8).
             401 | 403 if writes && !from_store => unknown(FaultKind::Denied, NO_STORE),
             301 | 307 | 308 if writes && !from_store => {
@@ -202,18 +209,14 @@ impl Exchange {
     }
 
     fn denial(&self, code: &str) -> String {
+        if let Some(text) = sentences::denial(code) {
+            return text.to_owned();
+        }
         let text = match (code, &self.operation) {
-            ("RequestTimeTooSkewed" | "RequestExpired", _) => {
-                "the clocks of this machine and of the store are too far apart, and the answer does not say \
-                 how far; set this machine's clock"
-            }
             ("SignatureDoesNotMatch", _) => {
                 "check the secret access key and the region, and that nothing on the way changes the request"
             }
             ("InvalidAccessKeyId" | "Unauthorized", _) => "check the access key id",
-            (code, _) if EXPIRED.contains(&code) => {
-                "the credentials have expired, and no fresh ones came; check the credentials provider"
-            }
             (_, Operation::Delete) => {
                 "the credentials need s3:DeleteObject on the keys below lockfilePath: until they have it old epochs \
                  pile up, and more than 16,000 are an error"
