@@ -10,7 +10,23 @@ const MAX_STATUS = 0xffff;
 /** How many pieces of an answer's body are looked at; a real one has a few. */
 const MOST_CHUNKS = 10_000;
 // Node's UNABLE_TO_VERIFY_LEAF_SIGNATURE is a certificate's, and what somebody with a store of their own has to see.
-const SIGNED = /(?<!(?:LEAF|CERT)_)signature|aws4-hmac|x-amz-|authorization/i;
+const SECRET_NAME = '(?:(?<!(?:LEAF|CERT)_)signature|credential|authorization|(?:security|session)[-_ ]?token|secret[-_ ]?(?:access[-_ ]?)?key|customer-key)';
+const QUOTE = String.raw`["'\\\]\s]|&quot;|\\u0022|%22`;
+/** What shows that a text quotes a request or keys. A store's own sentence about a signature has none of it. */
+const SECRETS = [
+  String.raw`aws4-\w`,
+  // A signature or a proof, whatever stands before it.
+  '[0-9a-f]{64}',
+  // As a header, a field of JSON or XML, a parameter of a URL, or a name and its value in a list.
+  String.raw`${SECRET_NAME}(?:(?:${QUOTE}){0,4}(?:[:=>]|%(?:25)*3[ad])|(?:${QUOTE}){1,4},)(?:${QUOTE}|[>[{])*[a-z0-9+/]`,
+  String.raw`${SECRET_NAME}[^a-z0-9]{1,8}[a-z0-9+/=%_.~-]{16}`,
+  String.raw`\b(?:bearer|basic)\s+[a-z0-9+/=_.~-]{16}`,
+  String.raw`\bsig=`,
+  // So undici tells of a key or a token with a line end in it, which it shows.
+  'invalid header value',
+].map((pattern) => new RegExp(pattern, 'i'));
+/** Names of errors that say no more than that it is one. */
+const NO_NAMES = ['Error', 'TypeError', 'RangeError', 'SyntaxError', 'ReferenceError', 'URIError', 'EvalError', 'AggregateError', 'EdgelectError'];
 
 let onWorkers = false;
 
@@ -320,15 +336,27 @@ export const validEtag = ({ etag }) =>
 
 const milliseconds = (value) => (Number.isFinite(value) && value > 0 && value <= Number.MAX_SAFE_INTEGER ? Math.floor(value) : undefined);
 
-/** What somebody threw, as an error of ours: its message and the cause's code (`ECONNREFUSED`), and nothing that hangs
- * on it; no text at all if somebody's fetch put a signed request into it. */
-const plainError = (error) => {
-  let text = textOf(error).slice(0, 200);
-  // Deno's word for a permission that is missing: the request never leaves.
-  if (error?.name === 'NotCapable') text = `NotCapable: ${text}`;
-  const cause = causeOf(error).slice(0, 100);
-  if (cause) text += ` (${cause})`;
-  return new Error(SIGNED.test(text) ? 'an error whose text is not shown, because it quotes the signed request' : text);
+/** What somebody threw, as an error of ours: its name, its message and the cause's code (`ECONNREFUSED`), and nothing that hangs
+ * on it; no message at all if somebody has put a signed request or keys into it. */
+export const plainError = (error) => {
+  const [name, text, cause] = [nameOf(error), textOf(error), causeOf(error)];
+  // Before anything is cut: the mark may stand behind the secret.
+  const hides = SECRETS.some((pattern) => [text, cause].some((part) => pattern.test(part)));
+  let shown = hides ? 'an error whose text is not shown, because it quotes a signed request or a key' : text.slice(0, 200);
+  if (!shown.includes(name)) shown = shown === '' ? name : `${name}: ${shown}`;
+  if (cause && !hides) shown += ` (${cause.slice(0, 100)})`;
+  return new Error(shown);
+};
+
+/** Its name, where that says what went wrong, as `AccessDenied` of a store or `NotCapable` of Deno do. */
+const nameOf = (error) => {
+  try {
+    const { name } = error;
+    const says = typeof name === 'string' && /^[A-Za-z]\w{0,59}$/.test(name) && !NO_NAMES.includes(name);
+    return says ? name : '';
+  } catch {
+    return '';
+  }
 };
 
 const causeOf = (error) => {

@@ -21,7 +21,8 @@ export interface ObjectStoreLock {
    * @throws EdgelectError `EDGELECT_STORE` for an object that is no record, and where an `S3Storage` can't be read. */
   get(options?: { signal?: AbortSignal }): Promise<{ record: LeaderElectionRecord; etag: string } | null>;
   /** Writes the record if there is none. What a storage of your own throws is thrown on: nobody knows then what it did.
-   * @throws EdgelectError `EDGELECT_CONFLICT` if there is one; over an `S3Storage` also `EDGELECT_UNKNOWN` for a write that may
+   * @throws EdgelectError `EDGELECT_CONFIG` for a record that JSON would change or that has more than 65,536 bytes, of which nothing is
+   * sent; `EDGELECT_CONFLICT` if there is one; over an `S3Storage` also `EDGELECT_UNKNOWN` for a write that may
    * have landed or may still do so, and `EDGELECT_STORE` for one that did not. */
   create(record: LeaderElectionRecord, options?: { signal?: AbortSignal }): Promise<{ etag: string | null }>;
   /** Writes the record if it still has this etag.

@@ -24,6 +24,8 @@ export const objectStoreLock = (options) => {
   const place = `the object ${JSON.stringify(key)}`;
   const put = async (record, etag, signal) => {
     const body = new TextEncoder().encode(recordText(record));
+    // What nobody reads would keep the group from a leader until an elector heals it.
+    if (body.length > MAX_RECORD_BYTES) throw wrongOption('record', record, `has ${body.length} bytes as JSON, and a record at most ${MAX_RECORD_BYTES}`);
     const written = await storage.putIfMatch(key, body, etag, { signal });
     if (written) return { etag: validEtag(written) ?? null };
     const what = etag === null ? 'exists already' : 'is not what it was any more';

@@ -5,6 +5,7 @@ import { inspect } from 'node:util';
 import vm from 'node:vm';
 import { celeriant, DynamoDBStorage, EdgelectError, Elector, Electors, EpochStorage, MemoryStorage, R2Storage, Route53Storage, S3Storage, Shards } from 'edgelect';
 import { leaderElectionOptions, objectStoreLock } from 'edgelect/object-store-lock';
+import { plainError } from '../../js/host.js';
 import { FAST, LONG, bent, isReleased, leading, leads, member, newGroup, newLocker, replaced, until, within } from './group.mjs';
 
 const credentials = { accessKeyId: 'the-id', secretAccessKey: 'SECRET-SHOWN' };
@@ -361,6 +362,58 @@ test('a fetch that quotes the signed request in its error shows no signature, an
   const code = 'UNABLE_TO_VERIFY_LEAF_SIGNATURE';
   const unverified = () => Promise.reject(Object.assign(new TypeError('fetch failed'), { cause: { code } }));
   assert.match(await errorOver(unverified), new RegExp(code));
+});
+
+test('what a store says of a signature is shown under its name, and what quotes a request or keys never is', () => {
+  const named = (name, message, more) => Object.assign(new Error(message), { name, ...more });
+  for (const [error, shown] of [
+    [named('SignatureDoesNotMatch', 'The request signature we calculated does not match the signature you provided. Check your key and signing method.'),
+      'SignatureDoesNotMatch: The request signature we calculated does not match the signature you provided. Check your key and signing method.'],
+    [named('AuthorizationHeaderMalformed', "The authorization header is malformed; the region 'us-east-1' is wrong; expecting 'eu-central-1'"),
+      "AuthorizationHeaderMalformed: The authorization header is malformed; the region 'us-east-1' is wrong; expecting 'eu-central-1'"],
+    [named('ExpiredToken', 'The security token included in the request is expired'), 'ExpiredToken: The security token included in the request is expired'],
+    [named('AccessDenied', "Authorization header requires 'Credential' parameter."), "AccessDenied: Authorization header requires 'Credential' parameter."],
+    [named('InvalidRequest', 'Missing required header for this request: x-amz-content-sha256'), 'InvalidRequest: Missing required header for this request: x-amz-content-sha256'],
+    [named('CredentialsProviderError', 'Could not load credentials from any providers'), 'CredentialsProviderError: Could not load credentials from any providers'],
+    [named('NotCapable', 'Requires net access'), 'NotCapable: Requires net access'],
+    [named('NoSuchBucket', ''), 'NoSuchBucket'],
+    [new TypeError('fetch failed', { cause: named('Error', '', { code: 'ECONNREFUSED' }) }), 'fetch failed (ECONNREFUSED)'],
+    [new Error('credentials.sessionToken = (number): a provider gives texts'), 'credentials.sessionToken = (number): a provider gives texts'],
+    ['a text', 'a text'],
+    [new Proxy({}, { get: () => { throw new Error('never'); } }), 'something that has no text'],
+  ]) assert.equal(plainError(error).message, shown);
+  const hex = 'deadBEEF'.repeat(8);
+  const token = 'IQoJsecret/hidden';
+  const quotes = [
+    `failed: authorization: AWS4-HMAC-SHA256 Signature=hidden`, `{"authorization":"AWS4-HMAC-SHA256 hidden"}`, 'AWS4-ECDSA-P256-SHA256 hidden',
+    `GET https://b.s3.amazonaws.com/k?X-Amz-Expires=60&X-Amz-Signature=hidden`, `X-Amz-Credential=hidden/20261121/us-east-1/s3/aws4_request`,
+    `Error at https%3A%2F%2Fb%2F%3FX-Amz-Security-Token%3Dhidden`, 'X-Amz-Security-Token%253Dhidden', 'https://a.blob/c?sv=1&sig=hidden',
+    `x-amz-security-token: ${token}`, `x-amz-security-token ${token}`, `{"x-amz-security-token":"hidden"}`, String.raw`{\"x-amz-security-token\": \"hidden\"}`,
+    `[ 'x-amz-security-token', 'hidden' ]`, `Map { 'x-amz-security-token' => 'hidden' }`, `{"name":"x-amz-security-token","value":"hidden"}`,
+    String.raw`x-amz-security-token\u0022:\u0022hidden`, 'x-amz-security-token&quot;:&quot;hidden', `"authorization":["hidden"]`, 'Authorization: Basic hidden',
+    'Authorization=hidden', 'x-amz-s3session-token: hidden', '<SessionToken>hidden</SessionToken>', '<SecretAccessKey>hidden', 'aws_secret_access_key = hidden',
+    `{ accessKeyId: 'a', secretAccessKey: 'hidden' }`, 'x-amz-server-side-encryption-customer-key: hidden', 'sent Bearer hidden.hidden.hidden',
+    'Headers.append: "hidden" is an invalid header value.', `hidden ${hex}`, `hidden ${'.'.repeat(300)} AWS4-HMAC-SHA256`,
+  ];
+  for (const quote of quotes) {
+    for (const error of [new Error(quote), quote, new Error('failed', { cause: new Error(quote) }), named('Strange', quote)]) {
+      const { message } = plainError(error);
+      assert.match(message, /text is not shown/, quote);
+      assert.doesNotMatch(message, /hidden|dead/i);
+    }
+  }
+  assert.doesNotMatch(plainError(named(`A${hex}`, 'failed')).message, /dead/i);
+});
+
+test('an elector, a locker and a provider of credentials tell what AWS answered', async () => {
+  const wrong = () => Promise.reject(Object.assign(new Error('the signature you provided does not match'), { name: 'SignatureDoesNotMatch' }));
+  const locker = { tryAcquire: wrong, renew: wrong, release: wrong };
+  for (const storage of [{ get: wrong, putIfMatch: wrong }, locker, s3Storage({ credentials: wrong })]) {
+    const elector = member(storage, { probe: false });
+    await elector.start().catch(() => {});
+    assert.match(await until(() => elector.status().error), /SignatureDoesNotMatch: the signature you provided does not match/);
+    await within(elector.stop());
+  }
 });
 
 /** An elector whose fetch answers with a body of empty pieces: `most` of them in one turn, or one each turn without end. `work`

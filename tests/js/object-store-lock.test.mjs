@@ -202,7 +202,7 @@ for (const [how, loads] of Object.entries({
   });
 }
 
-test('what a storage of one\'s own answers, a record that JSON would change, and a signal that is no option are refused', async () => {
+test('what a storage of one\'s own answers, a record that JSON would change or that is too long, and a signal that is no option are refused', async () => {
   const large = new TextEncoder().encode(`{"a":"${'x'.repeat(70_000)}"}`);
   for (const [found, why] of [
     [{ etag: '"1"' }, /no body/], [{ etag: '"1"', body: 5 }, /no body/], [{ etag: '"1"', body: large.buffer }, /no body/], [{ etag: '"1"', body: large }, /64 KiB/],
@@ -215,6 +215,14 @@ test('what a storage of one\'s own answers, a record that JSON would change, and
   for (const more of [{ a: NaN }, { a: () => 1 }, { a: [1n] }, { a: Symbol('a') }, { a: circle }]) {
     await assert.rejects(lock.create(record('a', more)), { code: 'EDGELECT_CONFIG', field: 'record' });
   }
+  const [least, most] = [JSON.stringify(record('a', { fill: '' })).length, 65_536];
+  for (const fill of ['x'.repeat(most - least + 1), 'ü'.repeat((most - least) / 2 + 1)]) {
+    const refused = { code: 'EDGELECT_CONFIG', field: 'record', message: /at most 65536/ };
+    await assert.rejects(lock.create(record('a', { fill })), refused);
+    await assert.rejects(lock.update('"1"', record('a', { fill })), refused);
+  }
+  const { etag } = await over(storage, 'full').create(record('a', { fill: 'x'.repeat(most - least) }));
+  assert.equal((await over(storage, 'full').get()).etag, etag, 'the longest one is read');
   const signal = AbortSignal.abort(new Error('enough'));
   for (const call of [(given) => lock.get(given), (given) => lock.create(record('a'), given), (given) => lock.update('"1"', record('a'), given)]) {
     await assert.rejects(call(signal), { code: 'EDGELECT_CONFIG', field: 'options' });
