@@ -5,7 +5,7 @@ import { inspect } from 'node:util';
 import vm from 'node:vm';
 import { celeriant, DynamoDBStorage, EdgelectError, Elector, Electors, EpochStorage, MemoryStorage, R2Storage, Route53Storage, S3Storage, Shards } from 'edgelect';
 import { leaderElectionOptions, objectStoreLock } from 'edgelect/object-store-lock';
-import { FAST, LONG, bent, isReleased, leading, leads, member, newGroup, newLocker, replaced, until, within } from './group.mjs';
+import { FAST, LONG, bent, isReleased, leading, leads, member, newGroup, newLocker, replaced, started, until, within } from './group.mjs';
 
 const credentials = { accessKeyId: 'the-id', secretAccessKey: 'SECRET-SHOWN' };
 const secret = credentials.secretAccessKey;
@@ -289,8 +289,7 @@ test('a version that no header can carry is left out of the health answer; bytes
     get: (key) => odd(memory.get(key)),
     putIfMatch: (key, body, etag) => odd(memory.putIfMatch(key, body, etag?.slice(3) ?? null)),
   }));
-  await elector.start();
-  await leads(elector);
+  await started(elector);
   const answer = await elector.handleRequest(new Request('http://x/health/leadership'));
   assert.deepEqual([answer.status, answer.headers.get('etag')], [200, null]);
   await elector.stop();
@@ -299,8 +298,7 @@ test('a version that no header can carry is left out of the health answer; bytes
 test('settings are those of the moment they were given, whatever becomes of the objects', async () => {
   const retryDelays = [100, 100];
   const elector = member(await newGroup(), { leaderTimeout: 2000, retryDelays });
-  await elector.start();
-  await leads(elector);
+  await started(elector);
   retryDelays.push(7);
   assert.deepEqual(elector.config.retryDelays, [100, 100]);
   assert.equal(elector.status().role, 'leader');

@@ -4,16 +4,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { virtualRuntime } from './virtual.mjs';
 
-// Before the package, which must find the virtual clocks wherever it looks.
 virtualRuntime().flow();
 const { Elector, S3Storage } = await import('edgelect');
-const { leads, member, newLocker } = await import('./group.mjs');
+const { member, newLocker, started } = await import('./group.mjs');
 
 test('no token: nothing that somebody could mistake for a fence is anywhere', async () => {
   const lost = [];
   const elector = member(newLocker(), { onLoseLeadership: ({ term }) => lost.push(term) });
-  await elector.start();
-  const term = await leads(elector);
+  const term = await started(elector);
   assert.equal(term.token, undefined);
   assert.ok('token' in term && Object.isFrozen(term));
   const { role, leaderId, unfenced, term: shown } = elector.status();

@@ -11,7 +11,6 @@ const collect = vm.runInNewContext('gc');
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
-// Before the package, which must find the virtual clocks wherever it looks.
 const runtime = virtualRuntime();
 const { Elector, Electors, MemoryStorage, S3Storage, Shards } = await import('edgelect');
 const { initSync } = await import('edgelect/edgelect.js');

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { Electors, MemoryStorage, nodeHandler } from 'edgelect';
 import { newFolder } from '../../js/tools/cleanup.mjs';
 import { OPENMETRICS, PROMTOOL, inRoot } from '../../js/tools/paths.mjs';
-import { KEY, LONG, leads, member, newGroup, putRecord, slotRecord, until } from './group.mjs';
+import { KEY, LONG, leads, member, newGroup, putRecord, slotRecord, started, until } from './group.mjs';
 
 const PARSE = `
 import json, sys
@@ -38,8 +38,7 @@ const asked = async (served) => {
 test('a member shows what it has counted, in all its sessions, and no session\'s id', async () => {
   const elector = member(await newGroup(), { ...LONG, serverId: undefined });
   assert.equal((await asked(elector)).of('authority', { group: KEY }), undefined, 'before it was started');
-  await elector.start();
-  await leads(elector);
+  await started(elector);
   const { session } = elector.status();
   await until(() => elector.status().requests.write > 3);
   const text = elector.metrics();
@@ -55,8 +54,7 @@ test('a member shows what it has counted, in all its sessions, and no session\'s
     await elector.stop();
     const { of } = await asked(elector);
     assert.deepEqual([of('authority'), of('terms_total', { reason: 'stopped' })], [0, stops]);
-    await elector.start();
-    await leads(elector);
+    await started(elector);
   }
   await elector.stop();
 });

@@ -6,7 +6,7 @@ import { leaderElectionOptions, objectStoreLock } from 'edgelect/object-store-lo
 import { bucketOptions, freshKey, getObject, putObject, until } from './bucket.mjs';
 import { kept } from './ending.mjs';
 import { run } from './example.mjs';
-import { KEY, fired, isReleased, leading, leads, member, newGroup, pause, within } from './group.mjs';
+import { KEY, fired, isReleased, leading, member, newGroup, pause, started, within } from './group.mjs';
 import { startLiar } from './liar.mjs';
 
 const record = (holderIdentity, more) => ({
@@ -146,8 +146,7 @@ test('the three callbacks hear of the start, the stop and each new leader', asyn
   };
   const options = leaderElectionOptions({ leaderKey: KEY, leaseDuration: '1s', retryPeriod: 250, holderIdentity: 'a', leaderCallbacks });
   const elector = member(await newGroup(), options);
-  await elector.start();
-  await leads(elector);
+  await started(elector);
   await within(elector.stop());
   assert.deepEqual(heard, ['start true', 'leader a', 'stop stopped']);
 });

@@ -10,7 +10,7 @@ import { newFolder } from '../../js/tools/cleanup.mjs';
 import { CHROMIUM } from '../../js/tools/paths.mjs';
 import { serve } from '../../js/tools/serve.mjs';
 import { atEnd, kept } from './ending.mjs';
-import { leads, member, newGroup } from './group.mjs';
+import { leads, member, newGroup, started } from './group.mjs';
 
 const NOW = Date.UTC(2026, 10, 23, 12, 0, 0);
 const MINUTE = 60_000;
@@ -83,8 +83,7 @@ describe('the page', { skip: problems }, () => {
   test('it shows a member as it is, and follows it', async () => {
     const elector = member(await newGroup(), { page: true });
     const url = await served(nodeHandler(elector));
-    await elector.start();
-    await leads(elector);
+    await started(elector);
     const page = await browser.newPage();
     const answer = await page.goto(url);
     assert.match(answer.headers()['content-security-policy'], /^default-src 'none'; script-src 'sha256-[^']+'; style-src 'sha256-[^']+'; connect-src 'self';/);

@@ -4,7 +4,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { virtualRuntime } from './virtual.mjs';
 
-// Before the package, which must find the virtual clocks wherever it looks.
 const runtime = virtualRuntime();
 const { Elector, MemoryStorage, S3Storage } = await import('edgelect');
 

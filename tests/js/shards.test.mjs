@@ -4,7 +4,6 @@ import { test } from 'node:test';
 import { atEnd } from './ending.mjs';
 import { virtualRuntime } from './virtual.mjs';
 
-// Before the package, which must find the virtual clocks wherever it looks.
 const runtime = virtualRuntime();
 const { passing } = runtime;
 const { MemoryStorage, Shards } = await import('edgelect');

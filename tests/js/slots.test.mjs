@@ -6,7 +6,6 @@ import { virtualRuntime } from './virtual.mjs';
 const MINUTE = 60_000;
 const FIRST = Date.UTC(2026, 10, 21, 12);
 
-// Before the package, which must find the virtual clocks wherever it looks.
 const runtime = virtualRuntime(FIRST + 24 * 60 * MINUTE);
 runtime.flow();
 const { EdgelectError, MemoryStorage } = await import('edgelect');

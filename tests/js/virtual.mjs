@@ -1,4 +1,5 @@
-// A runtime in which time passes only when a test says so: clocks, timers and a bucket behind `fetch`.
+// A runtime in which time passes only when a test says so: clocks, timers and a bucket behind `fetch`. It is made before the package is
+// loaded, which must find the virtual clocks wherever it looks.
 
 /** Turns of the event loop within which everything has happened that needs no time. */
 const QUIET_TURNS = 3;
