@@ -1,13 +1,14 @@
 // Bugs that happened, kept: code that calls the elector back from inside its work, its callbacks, storages and listeners; sessions that
-// wait for old work; and what listens for a signal. That a signal has fired when a blocked loop goes on, that lost work counts for nothing
-// and that no lease is released under work which resigns is held by tests/faces.
+// wait for old work; and what listens for a signal. That a signal has fired when a blocked loop goes on, that lost work counts for
+// nothing and that no lease is released under work which resigns is held by tests/faces.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { virtualRuntime } from './virtual.mjs';
 
 const runtime = virtualRuntime();
 runtime.flow();
-const { FAST, LONG, gated, isReleased, leading, leads, member, newGroup, noting, pause, recordIn, replaced, started, until, within } = await import('./group.mjs');
+const { FAST, LONG, gated, isReleased, leading, leads, member, newGroup, noting, pause, recordIn, replaced, started, until, within } =
+  await import('./group.mjs');
 
 const stopped = (elector) => until(() => elector.status().role === 'stopped');
 
@@ -15,7 +16,7 @@ test('the lease is not released under a callback that first gives its term up an
   for (const giveUp of [(_elector, term) => term.resign(), (elector) => void elector.resign(), (elector) => void elector.stop()]) {
     const [atReleases, ends] = [[], gated()];
     let working = 0;
-    const storage = noting(await newGroup(), (name, _key, body) => name === 'putIfMatch' && isReleased(body) && atReleases.push(working));
+    const note = (name, _key, body) => name === 'putIfMatch' && isReleased(body) && atReleases.push(working);
     const onAcquireLeadership = async (term) => {
       if (atReleases.length > 0) return;
       working += 1;
@@ -24,7 +25,7 @@ test('the lease is not released under a callback that first gives its term up an
       working -= 1;
       ends.resolve();
     };
-    const elector = member(storage, { ...LONG, onAcquireLeadership });
+    const elector = member(noting(await newGroup(), note), { ...LONG, onAcquireLeadership });
     await elector.start();
     await within(ends.promise);
     await until(() => atReleases.length > 0);
@@ -126,7 +127,7 @@ test('a signal that fires under a leader ends its authority at once and releases
   assert.deepEqual([recordIn(storage).session, recordIn(storage).term], [session, term.token], 'it is its own tombstone');
 });
 
-test('a lead whose signal fires while an earlier stop hangs ends at once, starts nothing later and takes no start of anybody else with it', async () => {
+test('a lead whose signal fires while an earlier stop hangs ends at once, starts nothing later and takes no other start along', async () => {
   for (const others of [false, true]) {
     const hangs = gated();
     const { elector } = await leading({ ...LONG, onLoseLeadership: () => hangs.promise });
@@ -235,7 +236,7 @@ test('work that the runtime forgot together with the elector is waited for by no
   await elector.stop();
 });
 
-test('a start that is repeated with one signal, of another make than the runtime\'s, listens to it once, and no longer than it runs', async () => {
+test('a start that is repeated with one signal, of any make, listens to it once, and no longer than it runs', async () => {
   const listeners = new Set();
   const signal = {
     aborted: false,
