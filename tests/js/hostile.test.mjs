@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
 import vm from 'node:vm';
-import { celeriant, DynamoDBStorage, EdgelectError, Elector, Electors, EpochStorage, MemoryStorage, R2Storage, Route53Storage, S3Storage, Shards } from 'edgelect';
+import { celeriant, coordinator, DynamoDBStorage, EdgelectError, Elector, Electors, EpochStorage, MemoryStorage, R2Storage, Route53Storage, S3Storage, Shards } from 'edgelect';
 import { leaderElectionOptions, objectStoreLock } from 'edgelect/object-store-lock';
 import { FAST, LONG, bent, isReleased, leading, leads, member, newGroup, newLocker, noting, replaced, started, until, within } from './group.mjs';
 
@@ -24,6 +24,7 @@ const zone = (options) =>
 const inZone = (options) => new Elector({ storage: zone(), lockfilePath: 'shard-1', ...options });
 const epochs = (options) => new EpochStorage({ endpoint: 'http://127.0.0.1:9', region: 'auto', bucket: 'jobs', credentials, ...options });
 const lock = (options) => objectStoreLock(options && { storage: new MemoryStorage(), key: 'k', identity: 'a', ...options });
+const FIVE = { shardId: 'a', ownerId: 'b', leaseDuration: 1_000, renewPeriod: 200, locker: new MemoryStorage() };
 
 const OPTIONS = [
   'lockfilePath', 'serverId', 'serverAddr', 'peerMode', 'failFast', 'follow', 'retryDelays', 'termFloor', 'frequentInterval', 'infrequentInterval',
@@ -150,7 +151,8 @@ const REFUSED = {
     [{ cluster: 'a', leaseDuration: '30s' }, 'leaseDuration'],
     [{ cluster: 'a', heartbeat: 500 }, 'heartbeat'],
   ]],
-  ...Object.fromEntries([objectStoreLock, leaderElectionOptions, celeriant].map((make) =>
+  coordinator: [(options) => coordinator({ ...FIVE, ...options }), [...Object.keys(FIVE).map((field) => [{ [field]: undefined }, field]), [{ shard: 'a' }, 'shard']]],
+  ...Object.fromEntries([objectStoreLock, leaderElectionOptions, celeriant, coordinator].map((make) =>
     [`${make.name} alone`, [make, [null, 'text', 1, []].map((given) => [given, 'options', /takes an object with/])]])),
 };
 

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { virtualRuntime } from './virtual.mjs';
 
 virtualRuntime().flow();
-const { Elector, S3Storage } = await import('edgelect');
+const { Elector, MemoryStorage, S3Storage, coordinator } = await import('edgelect');
 const { member, newLocker, started } = await import('./group.mjs');
 
 test('no token: nothing that somebody could mistake for a fence is anywhere', async () => {
@@ -22,8 +22,17 @@ test('no token: nothing that somebody could mistake for a fence is anywhere', as
   assert.equal(await elector.lead(({ token }) => token), undefined);
   await elector.stop();
   assert.match(term.signal.reason.message, /^the authority of an unfenced term has ended: [a-z]+$/);
-  assert.deepEqual(lost, [undefined]);
-  assert.deepEqual([elector.status().unfenced, elector.status().term], [true, null]);
+  assert.deepEqual([lost, elector.status().unfenced, elector.status().term], [[undefined], true, null]);
+});
+
+test('the five options of shardcoordinator are the group, the name, the lease, the interval and the storage, over three calls or versions', () => {
+  const five = { shardId: 'batch', ownerId: 'worker-1', leaseDuration: 1_000, renewPeriod: 200 };
+  for (const locker of [new MemoryStorage(), newLocker()]) {
+    const elector = new Elector(coordinator({ ...five, locker }));
+    const { lockfilePath, serverId, leaderTimeout, frequentInterval } = elector.config;
+    assert.deepEqual([lockfilePath, serverId, leaderTimeout, frequentInterval], ['batch', 'worker-1', 1_000, 200]);
+    assert.equal(elector.status().unfenced, locker instanceof MemoryStorage ? undefined : true);
+  }
 });
 
 test('what needs versions is refused with the reason', async () => {

@@ -1,5 +1,5 @@
-// A runtime in which time passes only when a test says so: clocks, timers and a bucket behind `fetch`. It is made before the package is
-// loaded, which must find the virtual clocks wherever it looks.
+// A runtime in which time passes only when a test says so: clocks, timers and a bucket behind `fetch`. It is made before the package
+// is loaded, which must find the virtual clocks wherever it looks.
 
 /** Turns of the event loop within which everything has happened that needs no time. */
 const QUIET_TURNS = 3;
@@ -83,9 +83,7 @@ export const virtualRuntime = (startMs = Date.UTC(2026, 10, 21)) => {
   };
 
   /** The clocks go on, and no timer has run. */
-  const jumpTo = (ms) => {
-    nowMs = Math.max(nowMs, ms);
-  };
+  const jumpTo = (ms) => (nowMs = Math.max(nowMs, ms));
 
   /** Time passes millisecond by millisecond, and `look` runs at each before any timer that is due there. */
   const passLooking = async (ms, look) => {
@@ -99,16 +97,14 @@ export const virtualRuntime = (startMs = Date.UTC(2026, 10, 21)) => {
   /** A bucket with one object in it that honours conditions. */
   const bucket = () => {
     const port = String(10_000 + buckets.size);
-    let object = null;
-    let requests = 0;
-    let own = null;
-    const httpDate = (ms) => new Date(ms).toUTCString();
+    let [object, writes, own] = [null, 0, null];
     const answer = async (_url, { method, headers, body }) => {
-      const date = httpDate(nowMs);
+      const date = new Date(nowMs).toUTCString();
       if (method === 'PUT') {
         const holds = headers['if-none-match'] ? object === null : object?.etag === headers['if-match'];
         if (!holds) return new Response('<Error><Code>PreconditionFailed</Code></Error>', { status: 412, headers: { date } });
-        object = { body: body.slice(), etag: `"${requests}"`, modified: date };
+        writes += 1;
+        object = { body: body.slice(), etag: `"${writes}"`, modified: date };
         return new Response(null, { headers: { date, etag: object.etag } });
       }
       if (!object) return new Response('<Error><Code>NoSuchKey</Code></Error>', { status: 404, headers: { date } });
@@ -116,19 +112,8 @@ export const virtualRuntime = (startMs = Date.UTC(2026, 10, 21)) => {
       if (headers['if-none-match'] === object.etag) return new Response(null, { status: 304, headers: facts });
       return new Response(object.body, { headers: facts });
     };
-    buckets.set(port, {
-      fetch: (url, init) => {
-        requests += 1;
-        return (own ?? answer)(url, init);
-      },
-    });
-    return {
-      endpoint: `http://127.0.0.1:${port}`,
-      requests: () => requests,
-      answerWith: (other) => {
-        own = other;
-      },
-    };
+    buckets.set(port, { fetch: (url, init) => (own ?? answer)(url, init) });
+    return { endpoint: `http://127.0.0.1:${port}`, answerWith: (other) => (own = other) };
   };
 
   return { settle, pass, passing, flow, passLooking, jumpTo, bucket, timers: () => pending.size, nextDueMs: () => nextTimer().dueMs };
