@@ -21,17 +21,14 @@ let port;
 before(async () => {
   [port] = await freePorts(1);
   // Below the root, so that the packages are found from there.
-  fs.mkdirSync(inRoot('build'), { recursive: true });
   folder = fs.mkdtempSync(inRoot('build/fencing-'));
   keepPath(folder);
   const page = fs.readFileSync(inRoot('docs/fencing.md'), 'utf8');
   const blocks = [...page.matchAll(/^```js\n(\/\/ (\S+)\n.*?)^```$/gms)];
   assert.deepEqual(blocks.map(([, , name]) => name), FILES);
   assert.equal(page.match(/^```js$/gm).length, FILES.length, 'each block is run');
-  for (const [, code, name] of blocks) {
-    const placed = code.replace('8080', port).replace('leader/report.json', group);
-    fs.writeFileSync(path.join(folder, name), placed);
-  }
+  const placed = (code) => code.replace('8080', port).replace('leader/report.json', group);
+  for (const [, code, name] of blocks) fs.writeFileSync(path.join(folder, name), placed(code));
 });
 
 test('an S3 object: a later leader is not overwritten, whenever the late write leaves', async (t) => {
@@ -40,13 +37,15 @@ test('an S3 object: a later leader is not overwritten, whenever the late write l
   const { writeFenced } = await import(pathToFileURL(path.join(folder, 'fenced-object.mjs')));
   const key = freshKey('fenced');
   const url = `${bucketOptions.endpoint}/${bucketOptions.bucket}/${key}`;
-  const stored = async () => JSON.parse((await getObject(key)).text);
+  const stored = async () => {
+    const { token, value } = JSON.parse((await getObject(key)).text);
+    return [token, value];
+  };
   await writeFenced(url, 5, 'a');
   await writeFenced(url, 5, 'b');
   await writeFenced(url, 7, 'c');
   await assert.rejects(writeFenced(url, 5, 'd'), /^Error: fenced: token 7 has written$/);
-  const { token, value } = await stored();
-  assert.deepEqual([token, value], [7, 'c']);
+  assert.deepEqual(await stored(), [7, 'c']);
 
   const sent = globalThis.fetch;
   t.after(() => { globalThis.fetch = sent; });
@@ -60,8 +59,7 @@ test('an S3 object: a later leader is not overwritten, whenever the late write l
     await assert.rejects(writeFenced(url, 7, 'late'), /^Error: PUT .*: 412$/);
     return stored();
   };
-  const after = await held(() => writeFenced(url, 9, 'e'));
-  assert.deepEqual([after.token, after.value], [9, 'e']);
+  assert.deepEqual(await held(() => writeFenced(url, 9, 'e')), [9, 'e']);
   await assert.rejects(held(() => {}), /token 9 has written/);
 
   const { etag } = await getObject(key);
@@ -78,7 +76,7 @@ const startApi = async () => {
     const headers = { connection: 'close', ...(token !== undefined && { 'edgelect-token': String(token) }) };
     return (await fetch(`http://127.0.0.1:${port}`, { method: 'POST', body: `by ${token}`, headers })).status;
   };
-  await until(() => fetch(`http://127.0.0.1:${port}`, { method: 'POST', headers: { connection: 'close' } }).then(() => true, () => false));
+  await until(() => report().catch(() => false));
   return { report, stop: () => endProcess(child) };
 };
 

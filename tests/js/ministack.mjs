@@ -55,11 +55,6 @@ export const startAws = async () => {
         BillingMode: 'PAY_PER_REQUEST',
       }),
 
-    getItem: async (TableName, shardId) => {
-      const Key = { pk: { S: `SHARD#${shardId}` }, sk: { S: 'LOCK' } };
-      return (await dynamodb('GetItem', { TableName, Key, ConsistentRead: true })).Item;
-    },
-
     /** A hosted zone; gives its id. */
     createZone: (name) => createZone(endpoint, credentials, name),
 
@@ -70,7 +65,6 @@ export const startAws = async () => {
       return records.flatMap((record) => [...record.matchAll(/<Value>([^<]*)<\/Value>/g)].map(([, value]) => value.replaceAll('&quot;', '"')));
     },
 
-    object: (bucket, key) => signed('s3', `/${bucket}/${key}`),
     createBucket: (name) => signed('s3', `/${name}`, { method: 'PUT' }),
     keys: async (bucket) => [...(await signed('s3', `/${bucket}?list-type=2`)).matchAll(/<Key>([^<]*)<\/Key>/g)].map(([, key]) => key),
   };

@@ -127,7 +127,7 @@ test('a signal that fires under a leader ends its authority at once and releases
   assert.deepEqual([recordIn(storage).session, recordIn(storage).term], [session, term.token], 'it is its own tombstone');
 });
 
-test('a lead whose signal fires while an earlier stop hangs ends at once, starts nothing later and takes no other start along', async () => {
+test('a lead whose signal fires while an earlier stop hangs ends at once, starts nothing and ends no other start', async () => {
   for (const others of [false, true]) {
     const hangs = gated();
     const { elector } = await leading({ ...LONG, onLoseLeadership: () => hangs.promise });
