@@ -6,7 +6,6 @@ import { lineReader } from '../../js/tools/run.mjs';
 /** Within what a process has to end, on a machine that is busy with the others. */
 const ENDS_MS = 60_000;
 
-/** Starts it; `onLine` hears each line of its output. */
 export function startExample([program, ...args], { cwd, env, onLine }) {
   const child = spawnKept(program, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
   const lines = [];

@@ -10,7 +10,6 @@ import { RAN_BEFORE, putRecord } from './group.mjs';
 import { startExample, withProcesses } from './process.mjs';
 
 const QUARTER_MS = 15 * 60_000;
-/** All runs of one test are over within this. */
 const RUNS_MS = 30_000;
 const LEADS_MS = 60_000;
 const NEXT = 'Next, with your two keys put into .env in between; README.md has the rest:';

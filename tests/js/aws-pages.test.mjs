@@ -78,7 +78,6 @@ const sent = async (life, name) => {
   return [...new Set(proxy.seen.slice(from).map(name))].sort();
 };
 
-/** The actions of each policy of a page. */
 const policies = (name) => {
   const found = blocks(name).filter((block) => block.includes('"Statement"'));
   return found.map((block) => [...new Set(JSON.parse(block).Statement.flatMap(({ Action }) => Action))].sort());

@@ -16,7 +16,6 @@ export const credentials = {
 
 export const bucketOptions = { endpoint, bucket, region: 'us-east-1', credentials };
 
-/** The same as variables. */
 export const variables = {
   EDGELECT_ENDPOINT: endpoint,
   EDGELECT_BUCKET: bucket,
@@ -30,7 +29,6 @@ const url = (key) => `${endpoint}/${bucket}/${key}`;
 
 export const freshKey = (name) => `${name}/${crypto.randomUUID()}.json`;
 
-/** Makes a group in the bucket, and gives its key. */
 export const newGroup = async (name, options) => {
   const lockfilePath = freshKey(name);
   await new Elector({ storage: new S3Storage(bucketOptions), lockfilePath, ...options }).init();

@@ -47,7 +47,6 @@ test('what JSON would change in silence, what is nested too deep or too large is
   await assert.rejects(state.write('x'.repeat(61_439)), tooLarge);
   await state.write('x'.repeat(61_438));
   assert.equal(stored().length, 61_438);
-  // Counted in bytes of UTF-8.
   await assert.rejects(state.write('ä'.repeat(40_000)), /80002 bytes/);
   await state.write(nested(126));
   const when = new Date(0);

@@ -28,7 +28,6 @@ const env = {
   npm_config_cache: path.join(folder, 'cache'), npm_config_offline: 'true', npm_config_update_notifier: 'false',
 };
 
-/** Resolves to how a program ended: `{ code, stdout, stderr, tookMs }`. */
 function end(program, args, cwd = path.join(folder, 'app')) {
   const startMs = performance.now();
   return new Promise((resolve) => {
@@ -40,7 +39,6 @@ function end(program, args, cwd = path.join(folder, 'app')) {
 
 const edgelect = (...args) => end('node', [path.join(installed, 'js/dist/cli.js'), ...args]);
 
-/** The path of a program of this machine, behind all links. */
 const whereIs = (name) => fs.realpathSync(execFileSync('/bin/sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).trim());
 
 before(async () => {

@@ -31,7 +31,6 @@ const worldOf = (provide) => {
   return world;
 };
 
-/** A leader over such a storage. */
 const leadingWith = async (provide) => {
   const world = worldOf(provide);
   await passing(world.elector.init());

@@ -77,7 +77,6 @@ export const recordIn = (storage, key = KEY) => {
   return found && JSON.parse(textOf(found.body));
 };
 
-/** Puts this record in the place of what is at `key`. */
 export const putRecord = (storage, record, key = KEY) =>
   storage.putIfMatch(key, new TextEncoder().encode(JSON.stringify(record)), storage.get(key)?.etag ?? null);
 
@@ -122,7 +121,6 @@ export const block = (ms) => {
   while (performance.now() < endMs);
 };
 
-/** A promise and what resolves it. */
 export const gated = () => {
   let resolve;
   return { promise: new Promise((own) => (resolve = own)), resolve };

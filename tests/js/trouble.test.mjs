@@ -58,7 +58,6 @@ test('a store that refuses for good rejects start, lead and runScheduled', async
   assert.deepEqual(lines, []);
 });
 
-/** Runs a program in a process of its own: `[code, stdout, stderr]`. */
 const runToEnd = (program) =>
   new Promise((resolve) => {
     const options = { cwd: inRoot(), env: { PATH: process.env.PATH }, timeout: 30_000 };

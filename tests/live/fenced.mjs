@@ -39,7 +39,6 @@ export async function startResource({ file, onAct }) {
   const { url, close } = await served({ '/acts': onCall, '/ends': onEnd });
   return {
     url,
-    /** Lets a line about the run itself stand among the acts. */
     note: (about) => write({ event: 'fault', atMs: Date.now(), ...about }),
     close: () => close().then(() => fs.closeSync(log)),
   };

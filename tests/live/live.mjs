@@ -35,7 +35,6 @@ const ROUND_MS = 60_000;
 const MOST_LATE_MS = 2 * ROUND_MS;
 const STORY_LINES = 40;
 
-/** Runs for so long and resolves to the exit code. */
 export const live = async ({ seconds, seed }) => report(await playThrough(new Run({ seconds, seed })));
 
 class Run {
@@ -49,7 +48,6 @@ class Run {
   #lanes = new Map();
   #killed = 0;
   #stopped = 0;
-  /** Members that SIGSTOP holds. */
   #held = new Set();
   /** The runtimes that have led in this round. */
   #led = new Set();
@@ -104,7 +102,6 @@ class Run {
     for (const close of this.#opened.splice(0).reverse()) await close();
   }
 
-  /** One line on how it goes. */
   now() {
     if (this.#startMs === undefined) return 'starting the store and the members';
     const { accepted, refused } = this.#attempts;
@@ -135,7 +132,6 @@ class Run {
     };
   }
 
-  /** How many terms each runtime had. */
   #runtimes(terms) {
     const runtimeOf = new Map(this.#members.map(({ name, runtime }) => [name, runtime]));
     return [...new Set(runtimeOf.values())].map((runtime) => ({
@@ -271,7 +267,6 @@ class Run {
     if (this.#newest.atMs > healedMs) this.#healedMs = this.#newest.atMs - healedMs;
   }
 
-  /** Who acted last, while it may still have authority. */
   #leader() {
     const recent = this.#newest.atMs > Date.now() - LEASE_MS;
     return recent ? this.#members.find(({ name, alive }) => alive && name === this.#newest.member) : undefined;

@@ -35,9 +35,7 @@ export function startProxy(target, chance, timing) {
     signatures.add(authorization);
   };
   return {
-    /** How often each fault has done its work. */
     fired,
-    /** How many writes came a second time, byte by byte. */
     get repeated() {
       return repeated;
     },

@@ -10,7 +10,6 @@ const MOST_VIOLATIONS = 10;
 const MOST_LINES = 40;
 const REQUEST_FAULTS = { ...FAULTS, ...MORE_FAULTS };
 
-/** Prints the outcomes of the policies and gives the exit code. */
 export function reportSlots(outcomes, { slots, seed }) {
   console.log(tableOf(outcomes));
   const failures = failuresOf(outcomes, slots);

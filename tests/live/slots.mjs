@@ -38,7 +38,6 @@ const HEALED_LIMIT_MS = 20 * LEASE_MS;
 const TOLD_LIMIT_MS = 40_000;
 const PROGRESS_MS = 2_000;
 
-/** Runs so many slots under each policy and resolves to the exit code. */
 export async function slots({ slots: count, seed }) {
   const folder = newFolder('slots');
   const store = await startSeaweed();

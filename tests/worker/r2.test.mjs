@@ -1,24 +1,12 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
-import { until } from '../js/until.mjs';
-import { isolate, root, warm } from './isolate.mjs';
-
-const R2 = { r2Buckets: ['EDGELECT_R2'] };
-const VARIABLES = {
-  EDGELECT_LOCKFILE_PATH: 'leader.json',
-  EDGELECT_SERVER_ID: 'the-worker',
-  EDGELECT_LEADER_TIMEOUT: 2000,
-  EDGELECT_FREQUENT_INTERVAL: 500,
-  EDGELECT_STORE_SKEW: 500,
-  EDGELECT_SUSTAIN: 8000,
-};
-const leaseIn = async (bucket, key = 'leader.json') => (await bucket.get(key))?.json();
+import { isolate, root } from './isolate.mjs';
 
 let store;
 
 before(async () => {
   const modules = ['tests/worker/r2-store.js', 'js/r2.js', 'js/errors.js'].map((name) => ({ type: 'ESModule', path: `${root}${name}` }));
-  store = await isolate({}, { ...R2, modules, kvNamespaces: ['K'], serviceBindings: { F: () => new Response('a service') } });
+  store = await isolate({}, { r2Buckets: ['EDGELECT_R2'], modules, kvNamespaces: ['K'], serviceBindings: { F: () => new Response('a service') } });
 });
 
 const step = async (name) => (await store.ask(`/${name}`)).json();
@@ -43,24 +31,4 @@ test('a service binding has every method and a KV namespace has some: neither is
   assert.match(service, /takes an R2 bucket binding/);
   assert.match(kv, /takes an R2 bucket binding/);
   assert.equal(names, 'function', 'this is why: its methods are found only when they are called');
-});
-
-test('with EDGELECT_FORMAT the lease in R2 is a record for Kubernetes members, and one that they released is taken within a tick', async () => {
-  const worker = await warm({ ...VARIABLES, EDGELECT_FORMAT: 'kubernetes' }, R2);
-  const bucket = await worker.bucket();
-  const theirs = {
-    holderIdentity: '', leaseDuration: 'PT2S', acquireTime: '2026-11-21T06:00:00.000Z', renewTime: '2026-11-21T06:00:00.000Z', leaderTransitions: 6,
-  };
-  await bucket.put('leader.json', JSON.stringify(theirs));
-  const ticking = worker.tick();
-  const held = await until(async () => {
-    const record = await leaseIn(bucket);
-    // Their record has no term, so the first write over it is none of a term either.
-    return record.holderIdentity === 'the-worker' && record.term > 0 ? record : null;
-  });
-  assert.deepEqual([held.leaseDuration, held.leaderTransitions, held.leaderID], ['2s', 7, undefined]);
-  assert.match(held.renewTime, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
-  await ticking;
-  const parked = await leaseIn(bucket);
-  assert.deepEqual([parked.parked, parked.term], [true, held.term]);
 });
