@@ -2,11 +2,9 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { inRoot } from '../../js/tools/paths.mjs';
-import { kept } from './ending.mjs';
 import { run as runProgram, start as startProgram } from './example.mjs';
 import { startAws } from './ministack.mjs';
-import { startProxy } from './proxy.mjs';
-import { until } from './until.mjs';
+import { kept, startProxy, until } from './servers.mjs';
 
 const DOMAIN = 'coordination.example.com';
 const TABLE = 'coordination-table';

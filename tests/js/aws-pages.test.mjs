@@ -9,10 +9,8 @@ import { promisify } from 'node:util';
 import { DynamoDBStorage, Elector, Route53Storage } from 'edgelect';
 import { newFolder } from '../../js/tools/cleanup.mjs';
 import { AWSCLI, inRoot } from '../../js/tools/paths.mjs';
-import { kept } from './ending.mjs';
 import { PATIENT, startAws } from './ministack.mjs';
-import { startProxy } from './proxy.mjs';
-import { until } from './until.mjs';
+import { kept, startProxy, until } from './servers.mjs';
 
 const DOMAIN = 'coordination.example.com';
 const LONG_MS = 40_000;

@@ -1,8 +1,7 @@
 // The command line as it is built, with the variables that a test gives it.
 import { execFile, spawn } from 'node:child_process';
 import { inRoot } from '../../js/tools/paths.mjs';
-import { atEnd } from './ending.mjs';
-import { until } from './until.mjs';
+import { atEnd, until } from './servers.mjs';
 
 export const CLI = inRoot('js/dist/cli.js');
 

@@ -5,11 +5,8 @@ import { Elector, EpochStorage, S3Storage } from 'edgelect';
 import { startMoto } from '../../js/tools/moto.mjs';
 import { bucketOptions, credentials, freshKey, getObject } from './bucket.mjs';
 import { doctor as command, forEachRow } from './command.mjs';
-import { startDropping } from './dropping.mjs';
-import { atEnd, kept } from './ending.mjs';
-import { startLiar } from './liar.mjs';
 import { createZone, startAws } from './ministack.mjs';
-import { startProxy } from './proxy.mjs';
+import { atEnd, kept, startDropping, startLiar, startProxy } from './servers.mjs';
 
 const STEPS = ['update of an absent object', 'create', 'create again', 'update', 'update with a stale version', 'race', 'read with a stale version',
   'create again, later', 'update with a stale version, later'];

@@ -9,9 +9,8 @@ import { endProcess, keepPath, spawnKept } from '../../js/tools/cleanup.mjs';
 import { NODE_24, inRoot } from '../../js/tools/paths.mjs';
 import { freePorts } from '../../js/tools/seaweed.mjs';
 import { bucketOptions, freshKey, getObject, variables } from './bucket.mjs';
-import { atEnd } from './ending.mjs';
 import { run } from './example.mjs';
-import { until } from './until.mjs';
+import { atEnd, until } from './servers.mjs';
 
 const FILES = ['fenced-object.mjs', 'fenced-sql.mjs', 'api.mjs', 'job.mjs'];
 const group = freshKey('fencing');

@@ -4,10 +4,9 @@ import { test } from 'node:test';
 import { Elector, EpochStorage, MemoryStorage, S3Storage } from 'edgelect';
 import { leaderElectionOptions, objectStoreLock } from 'edgelect/object-store-lock';
 import { bucketOptions, freshKey, getObject, putObject, until } from './bucket.mjs';
-import { kept } from './ending.mjs';
 import { run } from './example.mjs';
 import { KEY, fired, isReleased, leading, member, newGroup, pause, started, within } from './group.mjs';
-import { startLiar } from './liar.mjs';
+import { kept, startLiar } from './servers.mjs';
 
 const record = (holderIdentity, more) => ({
   holderIdentity, leaseDuration: '45s', acquireTime: '2024-02-02T10:15:30.000Z', renewTime: '2024-02-02T10:15:30.000Z',

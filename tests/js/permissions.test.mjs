@@ -7,9 +7,7 @@ import { Elector, EpochStorage, S3Storage } from 'edgelect';
 import { startMoto } from '../../js/tools/moto.mjs';
 import { inRoot } from '../../js/tools/paths.mjs';
 import { startSeaweed } from '../../js/tools/seaweed.mjs';
-import { kept } from './ending.mjs';
-import { startProxy } from './proxy.mjs';
-import { until } from './until.mjs';
+import { kept, startProxy, until } from './servers.mjs';
 
 const BUCKET = 'jobs';
 const REGION = 'us-east-1';

@@ -6,9 +6,8 @@ import { inRoot } from '../../js/tools/paths.mjs';
 import { freePorts } from '../../js/tools/seaweed.mjs';
 import { Replica } from '../../examples/read-replica/replica.mjs';
 import { bucketOptions, until, variables } from './bucket.mjs';
-import { atEnd, kept } from './ending.mjs';
 import { run, start as startProgram } from './example.mjs';
-import { startProxy } from './proxy.mjs';
+import { atEnd, kept, startProxy } from './servers.mjs';
 
 const MAIN = inRoot('examples/read-replica/main.mjs');
 // Longer than both processors may be busy with others.

@@ -10,10 +10,7 @@ import { isAlive, killGroup, killMarked, nowMs } from '../../js/cli/group.js';
 import { inRoot } from '../../js/tools/paths.mjs';
 import { LEASE_MS, folder, newGroup, store } from './commanded.mjs';
 import { PROGRAM, begin, edgelect, forEachRow, npmOnly } from './command.mjs';
-import { kept } from './ending.mjs';
-import { startLiar } from './liar.mjs';
-import { startProxy } from './proxy.mjs';
-import { until } from './until.mjs';
+import { kept, startLiar, startProxy, until } from './servers.mjs';
 
 /** What a busy machine may add to a wait that ends at once. */
 const BUSY_MS = 5_000;

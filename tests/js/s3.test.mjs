@@ -3,8 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Elector, S3Storage } from 'edgelect';
 import { bucketOptions, credentials, freshKey, getLease, getObject, newGroup, putObject, until } from './bucket.mjs';
-import { atEnd, kept } from './ending.mjs';
-import { startProxy } from './proxy.mjs';
+import { atEnd, kept, startProxy } from './servers.mjs';
 
 const FAST = { leaderTimeout: 1500, frequentInterval: 400, storeSkew: 500, follow: 'tight' };
 

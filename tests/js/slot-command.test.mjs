@@ -3,10 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { begin, edgelect } from './command.mjs';
 import { LEASE_MS, newGroup, store } from './commanded.mjs';
-import { kept } from './ending.mjs';
 import { slotRecord } from './group.mjs';
-import { startProxy } from './proxy.mjs';
-import { until } from './until.mjs';
+import { kept, startProxy, until } from './servers.mjs';
 
 const HOUR_MS = 3_600_000;
 const sh = (script) => ['--', 'sh', '-c', script];

@@ -3,8 +3,7 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { test } from 'node:test';
-import { atEnd, kept } from './ending.mjs';
-import { serve } from './loopback.mjs';
+import { atEnd, kept, serve } from './servers.mjs';
 import { inRoot } from '../../js/tools/paths.mjs';
 import { virtualRuntime } from './virtual.mjs';
 

@@ -134,14 +134,15 @@ function fenced(begins) {
   return begins.flatMap(({ slot, token, member, accepted }) => {
     const before = highest;
     highest = Math.max(highest, token);
-    return broken([accepted === token < before, 'fence', slot, `${member} with token ${token} was ${accepted ? 'accepted' : 'refused'} after token ${before}`]);
+    const judged = accepted ? 'accepted' : 'refused';
+    return broken([accepted === token < before, 'fence', slot, `${member} with token ${token} was ${judged} after token ${before}`]);
   });
 }
 
 /** That records say done only of what was done, and at least once that everything is. */
 function ended({ chain, jobs, policy, attempts, last }) {
   const violations = chain.slice(1).flatMap((write) =>
-    broken([write.done && !isDone(jobs, write), 'done', write.slot, `${who(write)} says that slot ${write.slot} is done, and no job of that token ended well`]));
+    broken([write.done && !isDone(jobs, write), 'done', write.slot, `${who(write)} says done of slot ${write.slot}, and no job of that token ended well`]));
   if (policy !== 'atLeastOnce') return violations;
   const well = new Set(jobs.filter(({ accepted, status }) => accepted && status === 200).map(({ slot }) => slot));
   const final = new Map(chain.map((write, index) => [write.slot, { ...write, done: write.done || isOwnDone(jobs, write, chain[index + 1]) }]));

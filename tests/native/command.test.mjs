@@ -5,9 +5,7 @@ import { test } from 'node:test';
 import spec from '../../src/cli/commands.json' with { type: 'json' };
 import { edgelect } from '../js/command.mjs';
 import { newGroup, store } from '../js/commanded.mjs';
-import { startDropping } from '../js/dropping.mjs';
-import { kept } from '../js/ending.mjs';
-import { until } from '../js/until.mjs';
+import { kept, startDropping, until } from '../js/servers.mjs';
 
 const HERE = spec.commands.filter(({ only }) => only !== 'npm');
 

@@ -9,8 +9,7 @@ import { keepTail } from '../../js/tools/run.mjs';
 import { startSpeaking } from '../../js/tools/speaking.mjs';
 import { variablesOf } from '../../js/tools/variables.mjs';
 import { bucketOptions, credentials, freshKey, getLease, newGroup as newBucketGroup, until } from '../js/bucket.mjs';
-import { startDropping } from '../js/dropping.mjs';
-import { atEnd, kept } from '../js/ending.mjs';
+import { atEnd, kept, startDropping } from '../js/servers.mjs';
 
 const NATIVE = [`${PROGRAMS}/native`];
 const NODE = [process.execPath, inRoot('js/demo/member.mjs')];

@@ -3,8 +3,7 @@ import { describe, test } from 'node:test';
 import { unstable_readConfig } from 'wrangler';
 import { inRoot } from '../../js/tools/paths.mjs';
 import { serve } from '../../js/tools/serve.mjs';
-import { kept } from '../js/ending.mjs';
-import { until } from '../js/until.mjs';
+import { kept, until } from '../js/servers.mjs';
 import { startWorkerd } from './isolates.mjs';
 
 const LEASE_MS = 3_000;
