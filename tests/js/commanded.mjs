@@ -10,6 +10,7 @@ export const LEASE_MS = 2_000;
 const KEYS = { accessKeyId: 'id', secretAccessKey: 'the-secret' };
 
 export const folder = newFolder('command');
+export const sh = (script) => ['--', 'sh', '-c', script];
 
 export const store = await kept(startLiar('honest'));
 

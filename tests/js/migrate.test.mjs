@@ -17,14 +17,8 @@ const redlockAlone = (redlock, _elector, writeReport) => redlock.using(['report'
 
 /** One lock, waited for in turn; `using` has the arguments of redlock's. */
 const standIn = () => {
-  let free = Promise.resolve();
-  return {
-    using(_resources, _duration, routine) {
-      const done = free.then(() => routine(new AbortController().signal));
-      free = done.catch(() => {});
-      return done;
-    },
-  };
+  let done = Promise.resolve();
+  return { using: (_resources, _duration, routine) => (done = done.then(() => routine(new AbortController().signal))) };
 };
 
 /** How many members worked at one time, at most. */

@@ -33,28 +33,24 @@ function machine(changes) {
   };
   put({ ...SOUND, ...changes });
   const env = { PATH: bin, HOME: folder };
+  const has = (name) => fs.existsSync(path.join(folder, 'clone', name));
   return {
-    folder,
-    put,
-    clone: path.join(folder, 'clone'),
-    has: (name) => fs.existsSync(path.join(folder, 'clone', name)),
+    put, has,
     called: () => (fs.existsSync(`${folder}/called`) ? fs.readFileSync(`${folder}/called`, 'utf8').split('\n').filter(Boolean) : []),
-    begin(...flags) {
-      const child = spawn(process.execPath, [...flags, path.join(folder, 'clone/js/tools/setup.mjs')], { env, stdio: ['ignore', 'ignore', 'pipe'] });
+    begin() {
+      const child = spawn(process.execPath, [path.join(folder, 'clone/js/tools/setup.mjs')], { env, stdio: ['ignore', 'ignore', 'pipe'] });
       let stderr = '';
       child.stderr.on('data', (chunk) => (stderr += chunk));
       return { child, ended: new Promise((resolve) => child.once('close', (code) => resolve({ code, stderr }))) };
     },
+    assertNothingHalf() {
+      const left = has('.tools') ? fs.readdirSync(path.join(folder, 'clone/.tools'), { recursive: true }) : [];
+      assert.deepEqual(left.filter((name) => name.includes('partial')), []);
+    },
   };
 }
 
-function assertNothingHalf({ clone, has }) {
-  const left = has('.tools') ? fs.readdirSync(path.join(clone, '.tools'), { recursive: true }) : [];
-  assert.deepEqual(left.filter((name) => name.includes('partial')), []);
-}
-
 const says = (text) => `printf '%s\\n' ${text.map((line) => `'${line}'`).join(' ')} >&2; exit 1`;
-/** What they say where there is no network, no package, and where the disk is full. */
 const NPM_OFFLINE = says(['npm error code ENOTFOUND', 'npm error network request to https://registry.npmjs.org/node failed, reason: getaddrinfo ENOTFOUND registry.npmjs.org']);
 // pip is there until it is to install.
 const python3 = (text) => `case "$*" in *install*) ${says(text)};; esac`;
@@ -72,7 +68,7 @@ test('a machine that lacks something gets one line that says what to do, and kee
     assert.equal(code, 1, stderr);
     assert.match(stderr, /^edgelect: [^\n]+\n$/, 'one line');
     assert.match(stderr, sentence);
-    assertNothingHalf(one);
+    one.assertNothingHalf();
     if (changes.npm) assert.ok(!one.has('node_modules'));
   }));
 });
@@ -83,7 +79,7 @@ test('a first run that is interrupted leaves nothing half, the next one goes on,
   await until(() => one.called().includes('npm'));
   child.kill('SIGINT');
   assert.equal((await ended).code, 130);
-  assertNothingHalf(one);
+  one.assertNothingHalf();
   assert.ok(!one.has('node_modules'));
   one.put(SOUND);
   assert.deepEqual(await one.begin().ended, { code: 0, stderr: '' });

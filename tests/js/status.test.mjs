@@ -8,6 +8,7 @@ import { promisify } from 'node:util';
 import { inRoot } from '../../js/tools/paths.mjs';
 import { PROGRAM, begin, edgelect, forEachRow, npmOnly } from './command.mjs';
 import { folder, newGroup, store } from './commanded.mjs';
+import { started } from './group.mjs';
 import { onTerminal } from './terminal.mjs';
 
 /** The lines that a terminal of so many columns shows. */
@@ -19,8 +20,7 @@ const shownOn = async (columns, args, variables) => {
 
 test('status names who leads, since when and for how long, as a table, as a list on 40 columns, and as JSON', async () => {
   const group = await newGroup();
-  await group.elector.start();
-  const { token } = await group.elector.waitForLeadership();
+  const { token } = await started(group.elector);
   const { code, stdout } = await edgelect(['status'], { variables: group.variables() });
   assert.equal(code, 0);
   const [head, row] = stdout.split('\n');
