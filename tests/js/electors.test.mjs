@@ -50,13 +50,18 @@ const leadAll = (electors, names) => {
   return led;
 };
 
-test('five hundred groups share one timer and the connections', async () => {
-  const names = namesOf(500);
-  const { storage, seen, released } = await storageOf(names, { takesMs: 30 });
-  const electors = electorsOf({ storage, maxConnections: 8 });
-  const before = runtime.timers();
+/** Groups that have all had time to lead. */
+const allLead = async (names, { takesMs, ...options } = {}) => {
+  const { storage, ...store } = await storageOf(names, { takesMs });
+  const [electors, before] = [electorsOf({ storage, ...options }), runtime.timers()];
   const led = leadAll(electors, names);
   await runtime.pass(30_000);
+  return { ...store, electors, before, led };
+};
+
+test('five hundred groups share one timer and the connections', async () => {
+  const names = namesOf(500);
+  const { electors, seen, released, before, led } = await allLead(names, { takesMs: 30, maxConnections: 8 });
   assert.deepEqual([...led].sort(), [...names].sort(), 'each leads, in one term');
   assert.ok(seen.most <= 8 && seen.most >= 6, `${seen.most} at once`);
   // One for all groups; and the storage has its own.
@@ -95,7 +100,7 @@ test('a group that fails is told by its name, and the others go on', async () =>
   const names = namesOf(10);
   const { storage } = await storageOf(names);
   const heard = [];
-  const broken = { ...storage, get: async (key) => (key === names[3] ? Promise.reject(new Error('no disk')) : storage.get(key)) };
+  const broken = { ...storage, get: (key) => (key === names[3] ? Promise.reject(new Error('no disk')) : storage.get(key)) };
   const electors = electorsOf({ storage: broken, onError: (error, group) => heard.push([group, error.message]) });
   const led = leadAll(electors, names);
   await runtime.pass(60_000);
@@ -160,11 +165,7 @@ test('a stop from within a callback of any group waits for nobody, and every lea
 });
 
 test('the signal of a stop ends the waiting for those whose turn has not come, and each lease is released in its turn', async () => {
-  const names = namesOf(4);
-  const { storage, released } = await storageOf(names);
-  const electors = electorsOf({ storage, maxRequestsPerSecond: 1 });
-  leadAll(electors, names);
-  await runtime.pass(30_000);
+  const { electors, released } = await allLead(namesOf(4), { maxRequestsPerSecond: 1 });
   const ending = new AbortController();
   const stopped = electors.stop({ signal: ending.signal }).catch(({ message }) => [message, performance.now()]);
   await runtime.pass(100);
@@ -176,11 +177,7 @@ test('the signal of a stop ends the waiting for those whose turn has not come, a
 });
 
 test('a stop with a wrong option stops all groups, and then says so', async () => {
-  const names = namesOf(3);
-  const { storage, released } = await storageOf(names);
-  const electors = electorsOf({ storage });
-  leadAll(electors, names);
-  await runtime.pass(30_000);
+  const { electors, released } = await allLead(namesOf(3));
   await assert.rejects(runtime.passing(electors.stop({ signal: 7 })), { code: 'EDGELECT_CONFIG', field: 'signal' });
   assert.equal(released().length, 3);
 });

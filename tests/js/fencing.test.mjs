@@ -80,9 +80,8 @@ const startApi = async () => {
 };
 
 const reports = () => {
-  const file = JSON.stringify(path.join(folder, 'jobs.sqlite'));
-  const code = `const { DatabaseSync } = require('node:sqlite');
-    console.log(JSON.stringify(new DatabaseSync(${file}).prepare('select text from reports').all().map(({ text }) => text)));`;
+  const code = `const database = new (require('node:sqlite').DatabaseSync)(${JSON.stringify(path.join(folder, 'jobs.sqlite'))});
+    console.log(JSON.stringify(database.prepare('select text from reports').all().map(({ text }) => text)));`;
   return JSON.parse(run(['-e', code], { node: NODE_24 }).stdout);
 };
 

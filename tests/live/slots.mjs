@@ -97,7 +97,10 @@ class Leg {
     this.#endpoint = await startEndpoint({
       group: this.#group,
       jobOf: (slotMs, call) => jobOf(this.#seed, indexOf(slotMs), call, { leaseMs: LEASE_MS, timeoutMs: JOB_TIMEOUT_MS }),
-      tell: (entry) => this.#called({ ...entry, slot: indexOf(entry.slot) }),
+      tell: (entry) => {
+        this.#tell({ ...entry, slot: indexOf(entry.slot) });
+        if (entry.event === 'begin' && entry.accepted) this.#moment('begin', entry.member);
+      },
     });
     for (const name of MEMBERS) await this.#add(name);
     for (const member of this.#members.values()) member.start();
@@ -173,11 +176,6 @@ class Leg {
     this.#tell({ event, id, member, slot: indexOf(slot), outcome, reason, runs: told, atMs });
   }
 
-  #called(entry) {
-    this.#tell(entry);
-    if (entry.event === 'begin' && entry.accepted) this.#moment('begin', entry.member);
-  }
-
   /** A record that the store has taken; its sender does not know yet. */
   #landed(name, { url, condition, body, etag, sentMs }) {
     if (!url.endsWith(this.#group)) return;
@@ -251,17 +249,12 @@ class Leg {
       const now = this.#late.filter(({ at }) => at <= slot);
       this.#late = this.#late.filter(({ at }) => at > slot);
       for (const trigger of now) setTimeout(() => this.#fire(trigger), trigger.afterMs);
-      await findWithin(patienceMs, () => this.#isReady(slot, haste));
+      const isReady = ({ slot: newest, released }) => newest > slot || (newest === slot && (haste === 'begun' || released));
+      await findWithin(patienceMs, () => haste === 'now' || isReady(this.#newest));
       await this.#within(BEHIND_LIMIT_MS, () => this.#waiting() < MOST_WAITING && this.#newest.slot > slot - MOST_BEHIND, 'the members to keep up');
     }
     this.#due = this.#how.count;
     for (const trigger of this.#late.splice(0)) this.#fire(trigger);
-  }
-
-  #isReady(slot, haste) {
-    if (haste === 'now') return true;
-    const { slot: newest, released } = this.#newest;
-    return newest > slot || (newest === slot && (haste === 'begun' || released));
   }
 
   /** A cron fires nothing at a member that is dead. */
@@ -279,12 +272,9 @@ class Leg {
     this.#tell({ event: 'fault', kind, share: this.#share, slot: this.#due, atMs: Date.now() });
     if (kind !== 'out') return count;
     for (const { lane } of this.#lanes.values()) lane.fault = 'cut';
-    this.#meanwhile(pause(ms).then(() => this.#reconnect()));
+    const reconnect = () => this.#lanes.forEach(({ lane, fault }) => (lane.fault = fault));
+    this.#meanwhile(pause(ms).then(reconnect));
     return 1;
-  }
-
-  #reconnect() {
-    for (const { lane, fault } of this.#lanes.values()) lane.fault = fault;
   }
 
   /** Nothing fails any more: the last slot comes to its end, and every trigger is reported. */
