@@ -4,6 +4,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { AwsClient } from 'aws4fetch';
 import { Elector, S3Storage } from 'edgelect';
+import { ProcessMember } from '../../js/demo/process-member.mjs';
 import { newFolder, removePath } from '../../js/tools/cleanup.mjs';
 import { inRoot } from '../../js/tools/paths.mjs';
 import { PlainError, seconds as inSeconds } from '../../js/tools/run.mjs';
@@ -16,7 +17,6 @@ import { startProxy } from './proxy.mjs';
 import { START_LIMIT_MS, playThrough } from './run.mjs';
 import { checkSlots } from './slots-checker.mjs';
 import { startEndpoint } from './fenced.mjs';
-import { SlotMember } from './slots-members.mjs';
 import { MEMBERS, fates, jobOf, requestFaults, triggersOf, weather } from './slots-plan.mjs';
 import { reportSlots } from './slots-report.mjs';
 
@@ -51,6 +51,46 @@ export async function slots({ slots: count, seed }) {
     removePath(folder);
   }
   return reportSlots(outcomes, { slots: count, seed });
+}
+
+/** A member as its starter sees it: a process that takes triggers and reports them. */
+class SlotMember extends ProcessMember {
+  isStopped = false;
+  /** The triggers that it has not reported. */
+  waiting = new Set();
+
+  /** `hear(message)` gets what it says, `broke(sentence)` what it should not have. */
+  constructor(description, { hear, broke }) {
+    const onMessage = (message) => {
+      if (message.event === 'report') this.waiting.delete(message.id);
+      hear(message);
+    };
+    const rules = { broken: { push: broke }, ended() {} };
+    // How it ended is told already.
+    super({ ...description, runtime: 'slots', rules, say: (text) => this.error ?? broke(text), onMessage });
+  }
+
+  /** Whether it can be reached, stopped or not. */
+  get isUp() {
+    return this.alive && this.role !== 'starting';
+  }
+
+  send(trigger) {
+    this.waiting.add(trigger.id);
+    this.tell(JSON.stringify(trigger));
+  }
+
+  /** SIGKILL: no handler runs, nothing is released. Returns the triggers that end with it. */
+  kill() {
+    this.isStopped = false;
+    if (this.alive) super.kill();
+    return [...this.waiting].filter((id) => this.waiting.delete(id));
+  }
+
+  hold(isStopped) {
+    this.isStopped = isStopped;
+    this.signal(isStopped ? 'SIGSTOP' : 'SIGCONT');
+  }
 }
 
 /** One group under one policy. */
