@@ -75,10 +75,7 @@ test('one write at a time, and one state of a key in a term', async () => {
 test('without authority nothing is opened, nothing is sent, and what is under way ends at once', async () => {
   const { elector, term, state, stored, intercept } = await inMemory();
   let asked;
-  intercept((_body, _etag, { signal }) => {
-    asked = signal;
-    return new Promise(() => {});
-  });
+  intercept((_body, _etag, { signal }) => new Promise(() => (asked = signal)));
   const writing = state.write('under way').catch((caught) => caught);
   await until(() => asked);
   const stopping = elector.stop();
@@ -106,17 +103,16 @@ for (const [how, end] of Object.entries({
   'resigns the elector': (elector) => void elector.resign(),
   'stops the elector': (elector) => void elector.stop(),
 })) {
-  for (const what of ['toJSON', 'getter']) {
-    test(`a write whose value's ${what} ${how} is refused, and settles`, async ({ mock }) => {
+  test(`a write whose value's toJSON or getter ${how} is refused, and settles`, async ({ mock }) => {
+    for (const valueOf of [(ends) => ({ toJSON: ends }), (ends) => ({ get part() { return ends(); } })]) {
       const { elector, term, state, stored } = await inMemory();
       await state.write('before');
-      const ends = () => end(elector, term, mock) ?? 7;
-      const value = what === 'toJSON' ? { toJSON: ends } : { get part() { return ends(); } };
-      await assert.rejects(within(state.write(value)), { code: 'EDGELECT_LOST' });
+      await assert.rejects(within(state.write(valueOf(() => end(elector, term, mock) ?? 7))), { code: 'EDGELECT_LOST' });
       await assert.rejects(state.write('after'), { code: 'EDGELECT_LOST' });
       assert.equal(stored(), 'before');
-    });
-  }
+      mock.restoreAll();
+    }
+  });
 }
 
 test('lead hands the checkpoint to the work, and the caller may still write after its own signal', async () => {

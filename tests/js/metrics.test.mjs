@@ -61,10 +61,9 @@ test('the slots of a member are counted by outcome, and the newest one stays to 
   const slot = Date.now() - (Date.now() % 60_000);
   putRecord(storage, slotRecord(slot - 10 * 60_000));
   const elector = member(storage, LONG);
-  const run = (minutes, job) => elector.runScheduled(slot - minutes * 60_000, job, { policy: 'atMostOnce', period: 60_000 });
-  await run(5, () => {});
-  await run(5, () => {});
-  await run(4, () => Promise.reject(new Error('no')));
+  for (const [minutes, job] of [[5, () => {}], [5, () => {}], [4, () => Promise.reject(new Error('no'))]]) {
+    await elector.runScheduled(slot - minutes * 60_000, job, { policy: 'atMostOnce', period: 60_000 });
+  }
   const { of } = await asked(elector);
   const counted = ['ok', 'failed', 'taken', 'missed', 'skipped'].map((outcome) => of('slots_total', { outcome }));
   assert.deepEqual(counted, [1, 1, 1, 4, undefined]);

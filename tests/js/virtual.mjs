@@ -9,23 +9,18 @@ export const virtualRuntime = (startMs = Date.UTC(2026, 10, 21)) => {
   let nowMs = startMs;
   let flowing = false;
   let pump;
-  let numbers = 0;
-  const pending = new Map();
+  const pending = new Set();
   const buckets = new Map();
 
   globalThis.setTimeout = (callback, ms = 0, ...rest) => {
-    numbers += 1;
-    const timer = { number: numbers, dueMs: nowMs + Math.max(1, ms), keeps: true, run: () => callback(...rest) };
-    timer.unref = () => {
-      timer.keeps = false;
-      return timer;
-    };
-    pending.set(timer.number, timer);
+    const timer = { dueMs: nowMs + Math.max(1, ms), keeps: true, run: () => callback(...rest) };
+    timer.unref = () => Object.assign(timer, { keeps: false });
+    pending.add(timer);
     if (flowing && !pump) turn(0);
     pump?.ref();
     return timer;
   };
-  globalThis.clearTimeout = (timer) => pending.delete(timer?.number);
+  globalThis.clearTimeout = (timer) => pending.delete(timer);
   globalThis.performance.now = () => nowMs - startMs;
   Date.now = () => nowMs;
   globalThis.fetch = async (url, init) => buckets.get(new URL(url).port).fetch(url, init);
@@ -39,7 +34,7 @@ export const virtualRuntime = (startMs = Date.UTC(2026, 10, 21)) => {
 
   const fire = (timer) => {
     nowMs = Math.max(nowMs, timer.dueMs);
-    pending.delete(timer.number);
+    pending.delete(timer);
     timer.run();
   };
 

@@ -45,7 +45,8 @@ let store;
 
 before(async () => {
   const modules = ['tests/worker/r2-store.js', 'js/r2.js', 'js/errors.js'].map((name) => ({ type: 'ESModule', path: inRoot(name) }));
-  store = await isolate({}, { r2Buckets: ['EDGELECT_R2'], modules, kvNamespaces: ['K'], serviceBindings: { F: () => new Response('a service') } });
+  const serviceBindings = { F: () => new Response('a service') };
+  store = await isolate({}, { r2Buckets: ['EDGELECT_R2'], modules, kvNamespaces: ['K'], serviceBindings });
 });
 
 const step = async (name) => (await store.ask(`/${name}`)).json();
