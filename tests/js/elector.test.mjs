@@ -83,11 +83,7 @@ test('what a callback threw is no problem any more once a later call of the same
 test('a callback that ends late takes the error of a later call from nobody', async () => {
   const [storage, gate] = [await newGroup(), gated()];
   let calls = 0;
-  const onNewLeader = async () => {
-    calls += 1;
-    if (calls > 1) throw new Error('the second call');
-    await gate.promise;
-  };
+  const onNewLeader = () => ((calls += 1) > 1 ? Promise.reject(new Error('the second call')) : gate.promise);
   const elector = member(storage, { onNewLeader });
   const other = member(storage, { serverId: 'b' });
   await started(other);

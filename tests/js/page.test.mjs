@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { before, describe, test } from 'node:test';
 import axe from 'axe-core';
-import { Electors, MemoryStorage, nodeHandler } from 'edgelect';
+import { MemoryStorage, nodeHandler } from 'edgelect';
 import { chromium } from 'playwright-core';
 import { newFolder } from '../../js/tools/cleanup.mjs';
 import { CHROMIUM } from '../../js/tools/paths.mjs';
@@ -167,17 +167,6 @@ describe('the page', { skip: problems }, () => {
     assert.ok(!(await text()).includes(TOKEN) && !page.url().includes(TOKEN) && asked.every(({ url }) => url === '/status.json'));
     await page.reload();
     await page.getByText('server-1 has led').first().waitFor();
-    await page.close();
-  });
-
-  test('the page of many groups shows them all', async () => {
-    const electors = new Electors({ storage: new MemoryStorage(), serverId: 'a', page: true });
-    electors.add('one');
-    electors.add('two');
-    const page = await browser.newPage();
-    await page.goto(await served(nodeHandler(electors)));
-    await page.getByRole('heading', { name: 'two' }).waitFor();
-    assert.deepEqual(await page.getByRole('heading', { level: 2 }).allInnerTexts(), ['one', 'two']);
     await page.close();
   });
 });

@@ -146,13 +146,12 @@ test('plan counts what the documentation counts', npmOnly, async () => {
 
 test('bash completes commands, options and what an option takes', npmOnly, async () => {
   const { stdout } = await edgelect(['completions', 'bash']);
-  const complete = async (...words) => {
+  for (const [expected, ...words] of [
+    ['status', 'sta'], ['--nonblock', 'run', '--non'], ['dynamodb', 'status', '--store', 'd'], ['r2 route53', 'plan', '--store', 'r'],
+    // The shell completes files.
+    ['', 'run', '--bucket', 'x'],
+  ]) {
     const script = `${stdout}\nCOMP_WORDS=(edgelect ${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length}; _edgelect; echo "\${COMPREPLY[*]}"`;
-    return (await promisify(execFile)('bash', ['-c', script])).stdout.trim();
-  };
-  assert.equal(await complete('sta'), 'status');
-  assert.equal(await complete('run', '--non'), '--nonblock');
-  assert.equal(await complete('status', '--store', 'd'), 'dynamodb');
-  assert.equal(await complete('plan', '--store', 'r'), 'r2 route53');
-  assert.equal(await complete('run', '--bucket', 'x'), '', 'the shell completes files');
+    assert.equal((await promisify(execFile)('bash', ['-c', script])).stdout.trim(), expected, words.join(' '));
+  }
 });

@@ -180,23 +180,18 @@ test('onStatus hears of each change, in order, and of no mere passing of time', 
 
 test('diagnostics channels tell of terms, problems and status', async () => {
   const heard = { term: [], error: [], status: [] };
-  const listeners = Object.entries(heard).map(([name, list]) => [`edgelect:${name}`, (message) => list.push(message)]);
-  for (const [name, listener] of listeners) subscribe(name, listener);
-  try {
-    const { broken, storage } = breakable(await newGroup());
-    const elector = member(storage, { warn: false });
-    const { token } = await started(elector);
-    broken.why = 'trouble';
-    await until(() => heard.error.length > 0);
-    broken.why = null;
-    await elector.stop();
-    assert.deepEqual(heard.term.slice(0, 1), [{ group: KEY, term: token, how: 'acquired' }]);
-    assert.equal(heard.term.find(({ how }) => how === 'lost').term, token);
-    assert.match(heard.error[0].error.message, /trouble/);
-    assert.ok(heard.status.some(({ role }) => role === 'leader'));
-  } finally {
-    for (const [name, listener] of listeners) unsubscribe(name, listener);
-  }
+  for (const [name, list] of Object.entries(heard)) subscribe(`edgelect:${name}`, (message) => list.push(message));
+  const { broken, storage } = breakable(await newGroup());
+  const elector = member(storage, { warn: false });
+  const { token } = await started(elector);
+  broken.why = 'trouble';
+  await until(() => heard.error.length > 0);
+  broken.why = null;
+  await elector.stop();
+  assert.deepEqual(heard.term.slice(0, 1), [{ group: KEY, term: token, how: 'acquired' }]);
+  assert.equal(heard.term.find(({ how }) => how === 'lost').term, token);
+  assert.match(heard.error[0].error.message, /trouble/);
+  assert.ok(heard.status.some(({ role }) => role === 'leader'));
 });
 
 test('a listener that stops the elector gets in the way of no callback', async () => {
