@@ -123,8 +123,7 @@ function nearest(terms) {
 }
 
 function counts(acts) {
-  const accepted = acts.filter((act) => act.accepted);
-  const refused = acts.filter((act) => !act.accepted);
+  const [accepted, refused] = [true, false].map((is) => acts.filter((act) => act.accepted === is));
   // Those of a member without authority are no sign that somebody leads.
   const led = accepted.filter(({ remainingMs }) => remainingMs > 0);
   const pairs = led.slice(1).map((act, index) => [led[index], act]);

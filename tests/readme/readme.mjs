@@ -20,7 +20,6 @@ const COMMANDS = {
   'npm start -- --once': 'demo', 'npm test': 'all of them', 'npm install edgelect': 'package', 
   'cargo add edgelect --features native': 'readme', 'npm run figures -- NAME': 'figures',
 };
-/** What docs/native.md has one type for a program in Rust. */
 const CARGO_ADD = [...fs.readFileSync(inRoot('docs/native.md'), 'utf8').matchAll(/^cargo add .+$/gm)].map(([command]) => command);
 
 const blocks = (kind) => [...README.matchAll(/^```(\w*)\n(.*?)^```$/gms)].filter(([, found]) => found === kind).map(([, , text]) => text);
