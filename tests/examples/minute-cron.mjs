@@ -17,7 +17,8 @@ const DENO_RUN = 'deno run --unstable-cron --allow-env --allow-net=HOST main.js'
 export const minuteCron = (place) => {
   const args = DENO_RUN.replace('HOST', '127.0.0.1').split(' ').slice(2);
   const [cwd, env] = [path.join(place.folder, 'deno-cron'), denoVariables(place)];
-  const deno = (more = args) => ({ folder: 'deno-cron', cwd, env, command: [DENO, 'run', '--quiet', '--no-prompt', ...more] });
+  const command = [DENO, 'run', '--quiet', '--no-prompt'];
+  const deno = (more = args) => ({ folder: 'deno-cron', cwd, env, command: [...command, ...more] });
   const bun = { folder: 'bun-cron', cwd: path.join(place.users, 'bun-cron'), command: [BUN, 'main.js'] };
   return [
     ['deno-cron: Deno.cron in two processes over a real minute', () => fired(place, deno(), 2, overTheMinute)],
