@@ -285,7 +285,7 @@ test('a version that no header can carry is left out of the health answer; bytes
   const elector = member(bent(memory, {
     get: (key) => odd(memory.get(key)),
     putIfMatch: (key, body, etag) => odd(memory.putIfMatch(key, body, etag?.slice(3) ?? null)),
-  }));
+  }), LONG);
   await started(elector);
   const answer = await elector.handleRequest(new Request('http://x/health/leadership'));
   assert.deepEqual([answer.status, answer.headers.get('etag')], [200, null]);
