@@ -6,26 +6,24 @@ import { cleanEnv, runWell, uploadOf } from '../../js/tools/pack.mjs';
 import { NODE_24, inRoot } from '../../js/tools/paths.mjs';
 import { QUIET_AND_OFFLINE } from '../../js/tools/wrangler.mjs';
 
-const VITEST = inRoot('node_modules/vitest/vitest.mjs');
+export const jsWorker = ({ users, folder }) => {
+  const cwd = path.join(users, 'js-worker');
+  const own = { HOME: folder, TMPDIR: folder, PWD: cwd };
+  return [
+    ['js-worker: its tests in workerd', () => itsTests(cwd, own)],
+    ['js-worker: bundled as wrangler deploy would, with the wasm imported', () => uploadOf(cwd, { env: own })],
+    ['js-worker: asks for the versions that are tested here', sameVersions],
+  ];
+};
 
-export const jsWorker = (place) => [
-  ['js-worker: its tests in workerd', () => itsTests(place)],
-  ['js-worker: bundled as wrangler deploy would, with the wasm imported', () => uploadOf(folderOf(place), { env: own(place) })],
-  ['js-worker: asks for the versions that are tested here', sameVersions],
-];
-
-const folderOf = ({ users }) => path.join(users, 'js-worker');
-
-const own = (place) => ({ HOME: place.folder, TMPDIR: place.folder, PWD: folderOf(place) });
-
-async function itsTests(place) {
-  const cwd = folderOf(place);
+async function itsTests(cwd, own) {
   // As npm would lay them out: two of the names in its package.json, and edgelect one folder above.
   fs.mkdirSync(path.join(cwd, 'node_modules/@cloudflare'), { recursive: true });
   for (const name of ['vitest', '@cloudflare/vitest-plugin']) {
     fs.symlinkSync(inRoot('node_modules', name), path.join(cwd, 'node_modules', name));
   }
-  const output = await runWell(NODE_24, [VITEST, 'run'], { cwd, env: { ...cleanEnv(), ...QUIET_AND_OFFLINE, ...own(place) } });
+  const vitest = inRoot('node_modules/vitest/vitest.mjs');
+  const output = await runWell(NODE_24, [vitest, 'run'], { cwd, env: { ...cleanEnv(), ...QUIET_AND_OFFLINE, ...own } });
   const count = fs.readFileSync(path.join(cwd, 'test/worker.test.js'), 'utf8').match(/^test\(/gm).length;
   assert.match(output, new RegExp(`^ +Tests +${count} passed \\(${count}\\)$`, 'm'), output);
 }

@@ -12,45 +12,37 @@ const MINUTE_MS = 60_000;
 const READY_MS = 20_000;
 const FIRED_MS = 25_000;
 const [BUN, DENO] = ['bun', 'deno'].map((name) => inRoot('node_modules/.bin', name));
-const QUIET = ['--quiet', '--no-prompt'];
 const DENO_RUN = 'deno run --unstable-cron --allow-env --allow-net=HOST main.js';
 
 export const minuteCron = (place) => {
   const args = DENO_RUN.replace('HOST', '127.0.0.1').split(' ').slice(2);
-  const deno = (more = args) => ({
-    folder: 'deno-cron',
-    cwd: path.join(place.folder, 'deno-cron'),
-    command: [DENO, 'run', ...QUIET, ...more],
-    env: denoVariables(place),
-  });
+  const [cwd, env] = [path.join(place.folder, 'deno-cron'), denoVariables(place)];
+  const command = [DENO, 'run', '--quiet', '--no-prompt'];
+  const deno = (more = args) => ({ folder: 'deno-cron', cwd, env, command: [...command, ...more] });
   const bun = { folder: 'bun-cron', cwd: path.join(place.users, 'bun-cron'), command: [BUN, 'main.js'] };
   return [
-    ['deno-cron: Deno.cron in two processes over a real minute', () => overTheMinute(place, deno())],
-    ['deno-cron: SIGTERM under the job', () => endedUnderTheJob(place, deno())],
-    ['bun-cron: Bun.cron in two processes over a real minute', () => overTheMinute(place, bun)],
+    ['deno-cron: Deno.cron in two processes over a real minute', () => fired(place, deno(), 2, overTheMinute)],
+    ['deno-cron: SIGTERM under the job', () => fired(place, deno(), 1, endedUnderTheJob)],
+    ['bun-cron: Bun.cron in two processes over a real minute', () => fired(place, bun, 2, overTheMinute)],
     ['deno-cron: --help, and what is missing', () => missing(place, deno, args)],
   ];
 };
 
-async function overTheMinute(place, runtime) {
-  await fired(place, runtime, 2, async (members, slot) => {
-    const name = new Date(slot).toISOString();
-    const heard = (what) => members.flatMap(({ lines }) => lines.filter((line) => what.test(line)));
-    await until(() => heard(/ (done|taken|failed|lost|skipped|unknown): /).length === 2, slot - Date.now() + FIRED_MS);
-    assert.equal(heard(/ is written with token [1-9]\d*$/).length, 1, 'one of them runs the job, once');
-    const outcomes = heard(/: /).map((line) => line.replace(/\d+ ms$/, 'MS')).sort();
-    assert.deepEqual(outcomes, [`${name} done: MS`, `${name} taken: this slot, or a later one, was claimed before`]);
-    assert.deepEqual(await Promise.all(members.map((member) => member.stop())), [0, 0]);
-  });
+async function overTheMinute(members, slot) {
+  const name = new Date(slot).toISOString();
+  const heard = (what) => members.flatMap(({ lines }) => lines.filter((line) => what.test(line)));
+  await until(() => heard(/ (done|taken|failed|lost|skipped|unknown): /).length === 2, slot - Date.now() + FIRED_MS);
+  assert.equal(heard(/ is written with token [1-9]\d*$/).length, 1, 'one of them runs the job, once');
+  const outcomes = heard(/: /).map((line) => line.replace(/\d+ ms$/, 'MS')).sort();
+  assert.deepEqual(outcomes, [`${name} done: MS`, `${name} taken: this slot, or a later one, was claimed before`]);
+  assert.deepEqual(await Promise.all(members.map((member) => member.stop())), [0, 0]);
 }
 
-async function endedUnderTheJob(place, runtime) {
-  await fired(place, runtime, 1, async ([member], slot) => {
-    await until(() => member.lines.some((line) => / begins with token /.test(line)), slot - Date.now() + FIRED_MS);
-    assert.equal(await member.stop(), 0);
-    assert.equal(member.lines.at(-1), 'stopped');
-    assert.ok(!member.lines.some((line) => / is written /.test(line)), 'the job has ended by its signal');
-  });
+async function endedUnderTheJob([member], slot) {
+  await until(() => member.lines.some((line) => / begins with token /.test(line)), slot - Date.now() + FIRED_MS);
+  assert.equal(await member.stop(), 0);
+  assert.equal(member.lines.at(-1), 'stopped');
+  assert.ok(!member.lines.some((line) => / is written /.test(line)), 'the job has ended by its signal');
 }
 
 /** Hands over processes that have been started before a minute which their group counts as not claimed. */

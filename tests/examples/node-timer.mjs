@@ -23,14 +23,23 @@ export const nodeTimer = (place) => [
 
 /** What a policy promises is held by the run of slots in tests/live. */
 async function threeProcesses(place, policy) {
-  const group = { place, policy, key: await newGroup(place, `node-timer-${policy}`, { leaderTimeout: LEASE_MS }), events: [] };
-  const members = Object.fromEntries(['a', 'b', 'c'].map((who) => [who, start(group, who)]));
+  const key = await newGroup(place, `node-timer-${policy}`, { leaderTimeout: LEASE_MS });
+  const events = [];
+  const command = [HOST_NODE, 'main.mjs', '--period', String(PERIOD_MS), '--policy', policy];
+  const members = Object.fromEntries(['a', 'b', 'c'].map((who) => [who, startExample(command, {
+    cwd: path.join(place.users, 'node-timer'),
+    env: variables(place.store, key, { ...TIMING, serverId: who }),
+    onLine: (line) => {
+      const [, slot, what] = LINE.exec(line) ?? [];
+      if (what) events.push({ who, slot: Date.parse(slot), what });
+    },
+  })]));
   let run;
-  const slots = (what) => group.events.filter((event) => event.what === what).map(({ slot }) => slot);
+  const slots = (what) => events.filter((event) => event.what === what).map(({ slot }) => slot);
   await withProcesses(members, async () => {
     await until(() => slots('is written').length >= 2, LIMIT_MS);
-    const before = group.events.length;
-    run = await until(() => group.events.slice(before).find(({ what }) => what === 'begins'), LIMIT_MS);
+    const before = events.length;
+    run = await until(() => events.slice(before).find(({ what }) => what === 'begins'), LIMIT_MS);
     await members[run.who].kill();
     await until(() => slots('is written').some((slot) => slot > run.slot), LIMIT_MS);
     for (const [who, member] of Object.entries(members)) {
@@ -43,16 +52,6 @@ async function threeProcesses(place, policy) {
   assert.deepEqual(begun, [...begun].sort((a, b) => a - b), 'no slot after a later one');
   if (policy === 'atMostOnce') assert.equal(new Set(begun).size, begun.length, 'no slot runs twice');
   else assert.ok(slots('is written').includes(run.slot), 'what was ended under its job runs again');
-}
-
-function start({ place, policy, key, events }, who) {
-  const onLine = (line) => {
-    const [, slot, what] = LINE.exec(line) ?? [];
-    if (what) events.push({ who, slot: Date.parse(slot), what });
-  };
-  const command = [HOST_NODE, 'main.mjs', '--period', String(PERIOD_MS), '--policy', policy];
-  const env = variables(place.store, key, { ...TIMING, serverId: who });
-  return startExample(command, { cwd: path.join(place.users, 'node-timer'), env, onLine });
 }
 
 async function options({ users, store }) {

@@ -13,10 +13,9 @@ import { helpAndRefusals, startExample, withProcesses } from './process.mjs';
 /** A follower that nobody tells of a resignation looks once in this time. */
 const FREQUENT_MS = 15_000;
 const TIMING = { leaderTimeout: 45_000, frequentInterval: FREQUENT_MS };
-const SECRET = 'a-secret-of-both-members';
-const PERMISSIONS = ['--allow-env', '--allow-net', '--allow-read'];
-// Without the flag it warns that `request.signal` fires after each answer.
-const DENO = [inRoot('node_modules/.bin/deno'), 'run', '--quiet', '--no-prompt', '--unstable-no-legacy-abort', ...PERMISSIONS];
+// Without the flag about aborts it warns that `request.signal` fires after each answer.
+const FLAGS = ['--quiet', '--no-prompt', '--unstable-no-legacy-abort', '--allow-env', '--allow-net', '--allow-read'];
+const DENO = [inRoot('node_modules/.bin/deno'), 'run', ...FLAGS];
 
 export const peers = (place) => [
   ['peers: a member on Node and one on Deno, and a resignation that is told at once', () => nodeAndDeno(place)],
@@ -25,9 +24,12 @@ export const peers = (place) => [
 
 async function nodeAndDeno(place) {
   const cwd = path.join(place.users, 'peers');
-  makeCertificates(cwd);
+  // By the very lines of the README.
+  const [, lines] = /^```\n(openssl .*?)^```$/ms.exec(fs.readFileSync(path.join(cwd, 'README.md'), 'utf8'));
+  const made = spawnSync('sh', ['-ec', lines], { cwd, encoding: 'utf8' });
+  assert.equal(made.status, 0, made.stderr);
   const key = await newGroup(place, 'peers', TIMING);
-  const env = { ...variables(place.store, key, { ...TIMING, peerSecret: SECRET }), ...denoVariables(place) };
+  const env = { ...variables(place.store, key, { ...TIMING, peerSecret: 'a-secret-of-both-members' }), ...denoVariables(place) };
   const [one, other] = await freePorts(2);
   const start = (runtime, name, port) => startExample([...runtime, 'main.mjs', '--name', name, '--addr', `127.0.0.1:${port}`], { cwd, env });
   const members = { a: start([HOST_NODE], 'a', one) };
@@ -51,14 +53,6 @@ async function nodeAndDeno(place) {
     assert.equal(await stopped, 0);
     assert.equal(members[leader].lines.at(-1), `${leader} has stopped`);
   }
-}
-
-/** By the very lines of the README. */
-function makeCertificates(cwd) {
-  const readme = fs.readFileSync(path.join(cwd, 'README.md'), 'utf8');
-  const [, lines] = /^```\n(openssl .*?)^```$/ms.exec(readme);
-  const made = spawnSync('sh', ['-ec', lines], { cwd, encoding: 'utf8' });
-  assert.equal(made.status, 0, made.stderr);
 }
 
 async function options({ users, store }) {

@@ -1,12 +1,12 @@
 // One process of an example, with what it prints, line by line.
 import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { endOf, endProcess, killGroup, spawnKept } from '../../js/tools/cleanup.mjs';
 import { lineReader } from '../../js/tools/run.mjs';
 
 /** Within what a process has to end, on a machine that is busy with the others. */
 const ENDS_MS = 60_000;
 
-/** Starts it; `onLine` hears each line of its output. */
 export function startExample([program, ...args], { cwd, env, onLine }) {
   const child = spawnKept(program, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
   const lines = [];
@@ -19,22 +19,14 @@ export function startExample([program, ...args], { cwd, env, onLine }) {
   child.stderr.on('data', (text) => (errors += text));
   const ended = endOf(child).catch(({ message }) => message);
   return {
-    child,
-    lines,
-    ended,
+    child, lines, ended,
     errors: () => errors,
     // Its last lines may still be on their way when it has ended.
-    kill: async () => {
-      await endProcess(child);
-      await ended;
-    },
+    kill: () => endProcess(child).then(() => ended),
     /** Asks it to end and tells what it ended with, or `late`. */
     async stop() {
       killGroup(child.pid, 'SIGTERM');
-      let timer;
-      const late = new Promise((resolve) => (timer = setTimeout(resolve, ENDS_MS, 'late')));
-      const code = await Promise.race([ended, late]);
-      clearTimeout(timer);
+      const code = await Promise.race([ended, sleep(ENDS_MS, 'late', { ref: false })]);
       await endProcess(child);
       return code;
     },

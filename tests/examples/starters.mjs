@@ -10,7 +10,6 @@ import { RAN_BEFORE, putRecord } from './group.mjs';
 import { startExample, withProcesses } from './process.mjs';
 
 const QUARTER_MS = 15 * 60_000;
-/** All runs of one test are over within this. */
 const RUNS_MS = 30_000;
 const LEADS_MS = 60_000;
 const NEXT = 'Next, with your two keys put into .env in between; README.md has the rest:';
@@ -40,9 +39,11 @@ async function scheduled(place, kind) {
   await putRecord(place.store, project.lockfile, RAN_BEFORE);
   const runs = await Promise.all([project.run(project.start), project.run(project.start)]);
   runs.push(await project.run(project.start));
-  for (const run of runs) assert.equal(run.code, 0, `${run.output}${run.errors}`);
   onceOf(runs.flatMap((run) => run.output.split('\n')));
-  for (const run of runs) assert.match(run.output, /^\d{4}-\d\d-\d\dT\d\d:(00|15|30|45):00\.000Z /m);
+  for (const run of runs) {
+    assert.equal(run.code, 0, `${run.output}${run.errors}`);
+    assert.match(run.output, /^\d{4}-\d\d-\d\dT\d\d:(00|15|30|45):00\.000Z /m);
+  }
 }
 
 async function always(place, kind) {
@@ -76,12 +77,12 @@ async function worker(place) {
   fs.mkdirSync(path.join(folder, 'node_modules'));
   fs.symlinkSync(path.join(place.users, 'node_modules/edgelect'), path.join(folder, 'node_modules/edgelect'));
   const fired = await inWorkerd(folder, async (fire, logged) => {
-    assert.deepEqual(await fire(Date.now()), [200, 'ok']);
+    await fire(Date.now());
     assert.match(logged.join('\n'), /^\S+Z skipped: the lease object is new, [^\n]+$/, 'the first time of a new group');
     logged.length = 0;
     const now = Date.now();
-    assert.deepEqual(await Promise.all([fire(now), fire(now)]), [[200, 'ok'], [200, 'ok']]);
-    assert.deepEqual(await fire(now), [200, 'ok']);
+    await Promise.all([fire(now), fire(now)]);
+    await fire(now);
     return logged;
   });
   onceOf(fired);
@@ -100,13 +101,10 @@ async function inWorkerd(folder, work) {
   const workerd = startWorkerd({ ...bundleIn(await uploadOf(folder, {})), r2Buckets: ['BUCKET'], unsafeTriggerHandlers: true, onLog: (text) => logged.push(text) });
   const fire = async (time) => {
     const answer = await workerd.dispatchFetch(`http://worker${address}${time}`);
-    return [answer.status, await answer.text()];
+    assert.deepEqual([answer.status, await answer.text()], [200, 'ok'], logged.join('\n'));
   };
   try {
     return await work(fire, logged);
-  } catch (error) {
-    error.message += `\n${logged.join('\n')}`;
-    throw error;
   } finally {
     await workerd.dispose();
   }
@@ -146,11 +144,9 @@ async function installed(place, kind, name, flags) {
   assert.deepEqual([next, start], [NEXT, { node: 'npm start', deno: 'deno task start' }[kind]]);
   await runWell('sh', ['-c', install], { cwd, env });
   const run = (command) => runTool('sh', ['-c', command], { cwd: folder, env });
-  const fill = () => {
-    const keys = { EDGELECT_ACCESS_KEY_ID: credentials.accessKeyId, EDGELECT_SECRET_ACCESS_KEY: credentials.secretAccessKey };
-    const filled = read(folder, '.env').replace(/^(\w+_KEY(?:_ID)?)=$/gm, (line, key) => line + keys[key]);
-    fs.writeFileSync(path.join(folder, '.env'), filled);
-  };
+  const keys = { EDGELECT_ACCESS_KEY_ID: credentials.accessKeyId, EDGELECT_SECRET_ACCESS_KEY: credentials.secretAccessKey };
+  const filled = () => read(folder, '.env').replace(/^(\w+_KEY(?:_ID)?)=$/gm, (line, key) => line + keys[key]);
+  const fill = () => fs.writeFileSync(path.join(folder, '.env'), filled());
   const { scripts, tasks } = JSON.parse(read(folder, kind === 'node' ? 'package.json' : 'deno.json'));
   const script = (scripts ?? tasks).start;
   if (kind === 'deno') assert.equal(script, `deno run --env-file=.env --allow-env --allow-net=${new URL(endpoint).host} main.mjs`);

@@ -2,11 +2,9 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { inRoot } from '../../js/tools/paths.mjs';
-import { kept } from './ending.mjs';
 import { run as runProgram, start as startProgram } from './example.mjs';
 import { startAws } from './ministack.mjs';
-import { startProxy } from './proxy.mjs';
-import { until } from './until.mjs';
+import { kept, startProxy, until } from './servers.mjs';
 
 const DOMAIN = 'coordination.example.com';
 const TABLE = 'coordination-table';
@@ -21,19 +19,19 @@ before(async () => {
   await aws.createTable(TABLE);
 });
 
-const environment = (more = {}) => ({
-  AWS_ACCESS_KEY_ID: aws.credentials.accessKeyId,
-  AWS_SECRET_ACCESS_KEY: aws.credentials.secretAccessKey,
-  EDGELECT_ENDPOINT: aws.endpoint,
-  EDGELECT_ACCESS_KEY_ID: aws.credentials.accessKeyId,
-  EDGELECT_SECRET_ACCESS_KEY: aws.credentials.secretAccessKey,
-  ...more,
+const environment = ({ endpoint, credentials: { accessKeyId, secretAccessKey } } = aws) => ({
+  AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey,
+  EDGELECT_ENDPOINT: endpoint, EDGELECT_ACCESS_KEY_ID: accessKeyId, EDGELECT_SECRET_ACCESS_KEY: secretAccessKey,
 });
-
-const run = (main, args, variables) => runProgram([main, ...args], { env: environment(variables) });
-const start = (main, args, variables) => startProgram([main, ...args], { env: environment(variables) });
+const run = (main, args, variables) => runProgram([main, ...args], { env: { ...environment(), ...variables } });
+const start = (main, args, variables) => startProgram([main, ...args], { env: { ...environment(), ...variables } });
 
 const inZone = (...more) => ['--zone', zone, '--domain', DOMAIN, '--endpoint', aws.endpoint, '--lease', '6000', '--renew', '1000', ...more];
+
+const endsBy = async ({ child, ended }, signal) => {
+  child.kill(signal);
+  assert.equal(await ended, 0);
+};
 
 test('both say what they do, and what is wrong with an option', () => {
   for (const [main, wrong] of [[ROUTE53, ['--zone', 'Z1']], [SHARDS, ['--shards', 'many']]]) {
@@ -67,14 +65,12 @@ test('Route 53: one of two leads, the record names it, and after Ctrl-C the othe
   const second = first === a ? b : a;
   const { owner, token } = first.all('leader')[0];
   assert.match((await aws.txt(zone, `lock.example.${DOMAIN}`)).join(), new RegExp(`"${owner} \\d+"`));
-  first.child.kill('SIGINT');
-  assert.equal(await first.ended, 0);
+  await endsBy(first, 'SIGINT');
   assert.deepEqual(first.all('follower').map(({ reason }) => reason), ['stopped']);
   assert.equal(first.heard.at(-1).event, 'ended');
   const [after] = await until(() => second.all('leader').length > 0 && second.all('leader'), LONG_MS);
   assert.ok(after.token > token);
-  second.child.kill('SIGTERM');
-  assert.equal(await second.ended, 0);
+  await endsBy(second, 'SIGTERM');
 });
 
 test('shards: the credentials of a table are those of one family of variables, EDGELECT_ before AWS_', () => {
@@ -95,13 +91,11 @@ test('shards: a second process gets half of them, and what the first one led goe
   const second = start(SHARDS, args);
   await until(() => second.all('leads').length === 3, LONG_MS);
   assert.equal(first.all('lost').length, 3);
-  first.child.kill('SIGTERM');
-  assert.equal(await first.ended, 0);
+  await endsBy(first, 'SIGTERM');
   assert.equal(first.all('lost').length, 6);
   await until(() => second.all('leads').length === 6, LONG_MS);
   for (const { shard, token } of second.all('leads')) assert.ok(token > first.all('leads').find((one) => one.shard === shard).token);
-  second.child.kill('SIGTERM');
-  assert.equal(await second.ended, 0);
+  await endsBy(second, 'SIGTERM');
 });
 
 test('shards: a process that cannot use the store of one of them ends, so that none is left to nobody in silence', async () => {

@@ -9,10 +9,8 @@ import { promisify } from 'node:util';
 import { DynamoDBStorage, Elector, Route53Storage } from 'edgelect';
 import { newFolder } from '../../js/tools/cleanup.mjs';
 import { AWSCLI, inRoot } from '../../js/tools/paths.mjs';
-import { kept } from './ending.mjs';
 import { PATIENT, startAws } from './ministack.mjs';
-import { startProxy } from './proxy.mjs';
-import { until } from './until.mjs';
+import { kept, startProxy, until } from './servers.mjs';
 
 const DOMAIN = 'coordination.example.com';
 const LONG_MS = 40_000;
@@ -31,10 +29,14 @@ before(async () => {
 const place = () => ({ endpoint: proxy.endpoint, credentials: aws.credentials });
 
 const page = (name) => fs.readFileSync(inRoot('docs', name), 'utf8');
-const blocks = (text) => [...text.matchAll(/^```\w*\n(.*?)^```$/gms)].map(([, block]) => block);
+const blocks = (name) => [...page(name).matchAll(/^```\w*\n(.*?)^```$/gms)].map(([, block]) => block);
 
-/** The blocks of a page that are commands of AWS's command line. */
-const commands = (name) => blocks(page(name)).filter((block) => block.startsWith('aws '));
+/** The only block of a page that has commands of AWS's command line. */
+const commands = (name) => {
+  const [block, ...others] = blocks(name).filter((one) => one.startsWith('aws '));
+  assert.deepEqual(others, []);
+  return block;
+};
 
 /** Runs a block as a reader pastes it; what it prints. */
 const pasted = async (block) => {
@@ -51,10 +53,8 @@ const pasted = async (block) => {
 
 /** All that members do to a store: they judge it, start a group, lead, follow, hand over and stop. */
 const wholeLife = async (storage, lockfilePath) => {
-  const members = ['a', 'b'].map((serverId) => new Elector({ storage, lockfilePath, serverId, ...PATIENT }));
-  const [first, second] = members;
-  const { finding } = await first.doctor({ races: 1 });
-  assert.equal(finding, 'holds');
+  const [first, second] = ['a', 'b'].map((serverId) => new Elector({ storage, lockfilePath, serverId, ...PATIENT }));
+  assert.equal((await first.doctor({ races: 1 })).finding, 'holds');
   await first.init();
   await assert.rejects(first.init(), { code: 'EDGELECT_EXISTS' });
   await first.start();
@@ -65,9 +65,8 @@ const wholeLife = async (storage, lockfilePath) => {
   await second.start();
   await until(() => second.leaderId() === 'a' && first.status().requests.write >= 3, LONG_MS);
   await first.stop();
-  const { token } = await second.waitForLeadership({ signal: AbortSignal.timeout(LONG_MS) });
+  await second.waitForLeadership({ signal: AbortSignal.timeout(LONG_MS) });
   await second.stop();
-  return token;
 };
 
 /** What `life` has sent, by the names of IAM; `name` gives that of a request. */
@@ -77,16 +76,13 @@ const sent = async (life, name) => {
   return [...new Set(proxy.seen.slice(from).map(name))].sort();
 };
 
-/** The actions of each policy of a page. */
 const policies = (name) => {
-  const found = blocks(page(name)).filter((block) => block.includes('"Statement"'));
+  const found = blocks(name).filter((block) => block.includes('"Statement"'));
   return found.map((block) => [...new Set(JSON.parse(block).Statement.flatMap(({ Action }) => Action))].sort());
 };
 
 test('docs/dynamodb.md: its commands make a table with TTL that members lead by, with no more rights than its policy gives', async () => {
-  const [block, ...others] = commands('dynamodb.md');
-  assert.deepEqual(others, []);
-  await pasted(block);
+  await pasted(commands('dynamodb.md'));
   const { Table } = await aws.dynamodb('DescribeTable', { TableName: 'coordination-table' });
   assert.deepEqual([Table.TableStatus, Table.BillingModeSummary?.BillingMode], ['ACTIVE', 'PAY_PER_REQUEST']);
   const { TimeToLiveDescription } = await aws.dynamodb('DescribeTimeToLive', { TableName: 'coordination-table' });
@@ -98,8 +94,7 @@ test('docs/dynamodb.md: its commands make a table with TTL that members lead by,
 });
 
 test('docs/route53.md: its command makes a zone that members lead by, with no more rights than its policy gives', async () => {
-  const [block, ...others] = commands('route53.md');
-  assert.deepEqual(others, []);
+  const block = commands('route53.md');
   const { HostedZone } = JSON.parse(await pasted(block));
   assert.match(HostedZone.Id, /^\/hostedzone\/\w+$/);
   const help = fs.readFileSync(inRoot('examples/route53/main.mjs'), 'utf8');

@@ -9,20 +9,12 @@ if (!endpoint || !bucket) {
   throw new Error('EDGELECT_TEST_ENDPOINT and EDGELECT_TEST_BUCKET are not set: run these tests by `npm test -- --only node`');
 }
 
-export const credentials = {
-  accessKeyId: process.env.EDGELECT_TEST_ACCESS_KEY_ID,
-  secretAccessKey: process.env.EDGELECT_TEST_SECRET_ACCESS_KEY,
-};
-
+const { EDGELECT_TEST_ACCESS_KEY_ID: accessKeyId, EDGELECT_TEST_SECRET_ACCESS_KEY: secretAccessKey } = process.env;
+export const credentials = { accessKeyId, secretAccessKey };
 export const bucketOptions = { endpoint, bucket, region: 'us-east-1', credentials };
-
-/** The same as variables. */
 export const variables = {
-  EDGELECT_ENDPOINT: endpoint,
-  EDGELECT_BUCKET: bucket,
-  EDGELECT_REGION: bucketOptions.region,
-  EDGELECT_ACCESS_KEY_ID: credentials.accessKeyId,
-  EDGELECT_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+  EDGELECT_ENDPOINT: endpoint, EDGELECT_BUCKET: bucket, EDGELECT_REGION: bucketOptions.region,
+  EDGELECT_ACCESS_KEY_ID: accessKeyId, EDGELECT_SECRET_ACCESS_KEY: secretAccessKey,
 };
 
 const client = new AwsClient({ ...credentials, service: 's3', region: 'us-east-1', retries: 0 });
@@ -30,7 +22,6 @@ const url = (key) => `${endpoint}/${bucket}/${key}`;
 
 export const freshKey = (name) => `${name}/${crypto.randomUUID()}.json`;
 
-/** Makes a group in the bucket, and gives its key. */
 export const newGroup = async (name, options) => {
   const lockfilePath = freshKey(name);
   await new Elector({ storage: new S3Storage(bucketOptions), lockfilePath, ...options }).init();

@@ -1,18 +1,16 @@
 // A job's own state, as JavaScript sees it; what a store may answer to it is held in tests/checkpoint.rs, how it goes on over real ones
-// and in the next term in checkpoint-example.test.mjs and tests/faces.
+// and in the next term in checkpoint-example.test.mjs and tests/faces, and there that nothing of it is sent without authority.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
-import { initSync } from 'edgelect/edgelect.js';
-import { KEY, LONG, fired, leading, leads, member, newGroup, recordIn, until, within } from './group.mjs';
+import { KEY, LONG, breakMemory, fired, leading, member, newGroup, recordIn, started, until, within } from './group.mjs';
 
 const STATE = 'reports/cursor.json';
 
 /** The state of a leader over memory; `intercept` may answer in the place of the storage what is written to it. */
 const inMemory = async (options = LONG) => {
   const { storage, ...leader } = await leading(options);
-  const { putIfMatch } = storage;
-  const own = (...how) => putIfMatch.apply(storage, how);
+  const own = storage.putIfMatch.bind(storage);
   const intercept = (answer) => {
     storage.putIfMatch = (key, ...rest) => (key === STATE ? answer(...rest) : own(key, ...rest));
   };
@@ -49,7 +47,6 @@ test('what JSON would change in silence, what is nested too deep or too large is
   await assert.rejects(state.write('x'.repeat(61_439)), tooLarge);
   await state.write('x'.repeat(61_438));
   assert.equal(stored().length, 61_438);
-  // Counted in bytes of UTF-8.
   await assert.rejects(state.write('ä'.repeat(40_000)), /80002 bytes/);
   await state.write(nested(126));
   const when = new Date(0);
@@ -78,10 +75,7 @@ test('one write at a time, and one state of a key in a term', async () => {
 test('without authority nothing is opened, nothing is sent, and what is under way ends at once', async () => {
   const { elector, term, state, stored, intercept } = await inMemory();
   let asked;
-  intercept((_body, _etag, { signal }) => {
-    asked = signal;
-    return new Promise(() => {});
-  });
+  intercept((_body, _etag, { signal }) => new Promise(() => (asked = signal)));
   const writing = state.write('under way').catch((caught) => caught);
   await until(() => asked);
   const stopping = elector.stop();
@@ -103,35 +97,22 @@ const skip = (mock, ms) => {
   }
 };
 
-test('a write that waits for its next attempt does not leave once the authority is gone, whatever the timers say', async ({ mock }) => {
-  const { term, state, intercept } = await inMemory();
-  let sent = 0;
-  intercept(() => {
-    sent += 1;
-    skip(mock, 60_000);
-    throw new Error('the answer was lost');
-  });
-  await assert.rejects(state.write(1), { code: 'EDGELECT_LOST' });
-  assert.deepEqual([term.signal.aborted, sent], [true, 1]);
-});
-
 for (const [how, end] of Object.entries({
   'outlives the term': (_elector, _term, mock) => skip(mock, LONG.leaderTimeout),
   'resigns it': (_elector, term) => term.resign(),
   'resigns the elector': (elector) => void elector.resign(),
   'stops the elector': (elector) => void elector.stop(),
 })) {
-  for (const what of ['toJSON', 'getter']) {
-    test(`a write whose value's ${what} ${how} is refused, and settles`, async ({ mock }) => {
+  test(`a write whose value's toJSON or getter ${how} is refused, and settles`, async ({ mock }) => {
+    for (const valueOf of [(ends) => ({ toJSON: ends }), (ends) => ({ get part() { return ends(); } })]) {
       const { elector, term, state, stored } = await inMemory();
       await state.write('before');
-      const ends = () => end(elector, term, mock) ?? 7;
-      const value = what === 'toJSON' ? { toJSON: ends } : { get part() { return ends(); } };
-      await assert.rejects(within(state.write(value)), { code: 'EDGELECT_LOST' });
+      await assert.rejects(within(state.write(valueOf(() => end(elector, term, mock) ?? 7))), { code: 'EDGELECT_LOST' });
       await assert.rejects(state.write('after'), { code: 'EDGELECT_LOST' });
       assert.equal(stored(), 'before');
-    });
-  }
+      mock.restoreAll();
+    }
+  });
 }
 
 test('lead hands the checkpoint to the work, and the caller may still write after its own signal', async () => {
@@ -152,30 +133,26 @@ test('a trap under a write ends it, nothing of it leaves any more, and the next 
   const { elector, storage, term, state, stored, intercept } = await inMemory({});
   await state.write(1);
   let sent = 0;
-  const { putIfMatch } = storage;
   intercept(() => {
     sent += 1;
-    // Nothing of ours survives in such a memory: the next step inside must trap.
-    new Uint8Array(initSync().memory.buffer).fill(0xff);
+    breakMemory();
     throw new Error('the answer was lost');
   });
   const error = await within(state.write(2).catch((caught) => caught));
   assert.ok(['EDGELECT_LOST', 'EDGELECT_TRAP'].includes(error.code), error.code);
   await fired(term.signal);
   assert.equal(sent, 1);
-  storage.putIfMatch = putIfMatch;
+  delete storage.putIfMatch;
   await assert.rejects(state.write(3), { code: 'EDGELECT_LOST' });
   await elector.stop();
-  await elector.start();
-  const next = await (await leads(elector)).checkpoint(STATE);
+  const next = await (await started(elector)).checkpoint(STATE);
   assert.equal(next.value, 1);
   await next.write(4);
   assert.equal(stored(), 4);
 });
 
 test('opening a checkpoint under a storage whose format gives the term up settles', async () => {
-  const { elector, storage, term } = await leading(LONG);
+  const { storage, term } = await leading(LONG);
   Object.defineProperty(storage, 'format', { get: () => void term.resign() });
   await assert.rejects(within(term.checkpoint(STATE)), { code: 'EDGELECT_LOST' });
-  await elector.stop();
 });

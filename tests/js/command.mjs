@@ -1,8 +1,7 @@
 // The command line as it is built, with the variables that a test gives it.
 import { execFile, spawn } from 'node:child_process';
 import { inRoot } from '../../js/tools/paths.mjs';
-import { atEnd } from './ending.mjs';
-import { until } from './until.mjs';
+import { atEnd, until } from './servers.mjs';
 
 export const CLI = inRoot('js/dist/cli.js');
 
@@ -17,8 +16,7 @@ const LIMIT_MS = 60_000;
 /** The environment with these variables and no others of ours or AWS's; no file of AWS's is read. */
 const cleaned = (variables) => {
   const clean = Object.entries(process.env).filter(([name]) => !/^(EDGELECT|AWS)_/.test(name));
-  const nowhere = { AWS_CONFIG_FILE: '/dev/null', AWS_SHARED_CREDENTIALS_FILE: '/dev/null' };
-  return { ...Object.fromEntries(clean), ...nowhere, ...variables };
+  return { ...Object.fromEntries(clean), AWS_CONFIG_FILE: '/dev/null', AWS_SHARED_CREDENTIALS_FILE: '/dev/null', ...variables };
 };
 
 /** Runs `edgelect` with these variables and no others of its kind: `{ code, stdout, stderr }`. */
@@ -31,9 +29,9 @@ export const edgelect = (args, { variables = {}, cwd } = {}) =>
 
 /** Runs `work` for each row, four at a time: starting a program is most of what a command takes. */
 export const forEachRow = async (rows, work) => {
-  const left = [...rows];
+  const left = rows.values();
   const next = async () => {
-    while (left.length > 0) await work(left.shift());
+    for (const row of left) await work(row);
   };
   await Promise.all([next(), next(), next(), next()]);
 };

@@ -4,13 +4,13 @@ import path from 'node:path';
 import { Elector, S3Storage } from 'edgelect';
 import { newFolder } from '../../js/tools/cleanup.mjs';
 import { begin } from './command.mjs';
-import { atEnd, kept } from './ending.mjs';
-import { startLiar } from './liar.mjs';
+import { atEnd, kept, startLiar } from './servers.mjs';
 
 export const LEASE_MS = 2_000;
 const KEYS = { accessKeyId: 'id', secretAccessKey: 'the-secret' };
 
 export const folder = newFolder('command');
+export const sh = (script) => ['--', 'sh', '-c', script];
 
 export const store = await kept(startLiar('honest'));
 

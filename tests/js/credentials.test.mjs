@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Elector, S3Storage } from 'edgelect';
 import { keeper } from '../../js/credentials.js';
+import { atEnd } from './ending.mjs';
 import { virtualRuntime } from './virtual.mjs';
 
 const { pass, passing, bucket, jumpTo } = virtualRuntime();
@@ -24,22 +25,20 @@ const worldOf = (provide) => {
     return provide(world);
   };
   world.storage = new S3Storage({ endpoint: front.endpoint, bucket: 'jobs', credentials });
+  const onLoseLeadership = ({ reason }) => world.losses.push(reason);
+  world.elector = new Elector({ storage: world.storage, lockfilePath: KEY, serverId: 'a', probe: false, onLoseLeadership });
+  atEnd(() => passing(world.elector.stop()));
   return world;
 };
 
-/** A leader over such a storage. */
 const leadingWith = async (provide) => {
   const world = worldOf(provide);
-  const onLoseLeadership = ({ reason }) => world.losses.push(reason);
-  world.elector = new Elector({ storage: world.storage, lockfilePath: KEY, serverId: 'a', probe: false, onLoseLeadership });
   await passing(world.elector.init());
   await world.elector.start();
   await pass(5_000);
   assert.equal(world.elector.isLeader(), true);
   return world;
 };
-
-const stop = ({ elector }) => passing(elector.stop());
 
 const NAMED = {
   'no object': null, 'an empty object': {}, 'no secret': { accessKeyId: 'first' }, 'a number': { ...WHOLE, secretAccessKey: 7 },
@@ -54,21 +53,18 @@ for (const [name, bad] of Object.entries(NAMED)) {
     await pass(5 * MINUTE);
     assert.deepEqual([world.losses, world.elector.isLeader()], [[], true]);
     assert.equal(world.asked, 3, 'it is asked again at the next request');
-    await stop(world);
   });
 }
 
 test('what a provider gives that is not whole is an error that names the field, until it gives better', async () => {
   let whole = false;
-  const { storage } = worldOf(() => (whole ? WHOLE : { accessKeyId: 'first' }));
-  const elector = new Elector({ storage, lockfilePath: KEY, probe: false });
+  const { elector } = worldOf(() => (whole ? WHOLE : { accessKeyId: 'first' }));
   await elector.start();
   await pass(5_000);
   assert.match(elector.status().error, /credentials provider failed: credentials\.secretAccessKey = \(undefined\): a provider gives/);
   whole = true;
   await pass(2 * MINUTE);
   assert.equal(elector.isLeader(), true);
-  await stop({ elector });
 });
 
 test('a key that was rotated costs a leader no term: the provider is asked once, and its new key is used', async () => {
@@ -77,7 +73,6 @@ test('a key that was rotated costs a leader no term: the provider is asked once,
   world.key = 'second';
   await pass(MINUTE);
   assert.deepEqual([world.losses, world.elector.isLeader(), world.asked, world.refused], [[], true, 2, 1]);
-  await stop(world);
 });
 
 test('several electors of one storage with a wrong key share its questions', async () => {

@@ -10,13 +10,6 @@ import { FAST, putRecord, slotRecord, until, within } from './group.mjs';
 const MINUTE = 60_000;
 const EARLIER = Math.floor(Date.now() / MINUTE) * MINUTE - 5 * MINUTE;
 
-/** A storage whose group has claimed its slots up to `EARLIER`, under whatever key it is asked for. */
-const slotStorage = () => {
-  const storage = new MemoryStorage();
-  for (const key of ['jobs/report.json', 'leader/report.json']) putRecord(storage, slotRecord(EARLIER), key);
-  return storage;
-};
-
 /** Runs the source as the body of a function, which gets what it imports and the globals that it uses. */
 const loaded = (source, modules, globals = {}) => {
   const body = source
@@ -27,19 +20,13 @@ const loaded = (source, modules, globals = {}) => {
 
 const read = (file) => fs.readFileSync(inRoot(file), 'utf8');
 
+/** Whose groups have claimed their slots up to `EARLIER`. */
 const library = () => {
-  const storage = slotStorage();
-  const { lockfilePath: _, ...timing } = FAST;
-  return {
-    Elector: class extends Elector {
-      constructor(options) {
-        super({ storage, lockfilePath: 'jobs/report.json', ...timing, ...options });
-      }
-    },
-    R2Storage: function () {
-      return storage;
-    },
-  };
+  const storage = new MemoryStorage();
+  for (const key of ['jobs/report.json', 'leader/report.json']) putRecord(storage, slotRecord(EARLIER), key);
+  const R2Storage = function R2Storage() { return storage; };
+  const Own = function Own(options) { return new Elector({ storage, ...FAST, lockfilePath: 'jobs/report.json', ...options }); };
+  return { Elector: Own, R2Storage };
 };
 
 for (const [name, source] of [
@@ -79,18 +66,15 @@ const TIMERS = {
     await within(tick());
   },
   'examples/node-timer/main.mjs': async (source, globals, lines) => {
-    const stops = [];
     // The first slot is now, and there is no second.
-    const waits = [() => {}, () => new Promise(() => {})];
-    const timers = { setTimeout: () => waits.shift()() };
+    const waits = [undefined, new Promise(() => {})];
+    const timers = { setTimeout: () => waits.shift() };
     const modules = { edgelect: library(), './report.mjs': { writeReport: throwing }, 'node:util': utilities, 'node:timers/promises': timers };
-    loaded(source, modules, { ...globals, process: { once: (_name, stop) => stops.push(stop) } });
+    loaded(source, modules, { ...globals, process: { once: () => {} } });
     await until(() => lines.length > 1);
   },
 };
-const throwing = () => {
-  throw 'text';
-};
+const throwing = () => { throw 'text'; };
 const utilities = { parseArgs: (config) => util.parseArgs({ ...config, args: [] }) };
 
 for (const [file, run] of Object.entries(TIMERS)) {

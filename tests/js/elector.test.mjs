@@ -4,16 +4,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { virtualRuntime } from './virtual.mjs';
 
-// Before the package, which must find the virtual clocks wherever it looks.
 virtualRuntime().flow();
 const { Elector, MemoryStorage, R2Storage } = await import('edgelect');
-const { KEY, bent, gated, isReleased, leading, leads, member, newGroup, pause, until, within } = await import('./group.mjs');
+const { KEY, gated, isReleased, leading, leads, member, newGroup, noting, pause, started, until, within } = await import('./group.mjs');
 
 test('the three callbacks come once each, in order, and the signal fires first', async () => {
   const storage = await newGroup();
   const heard = [];
   const elector = member(storage, {
-    serverId: 'a',
     onAcquireLeadership: (term) => {
       heard.push('acquire');
       term.signal.addEventListener('abort', () => heard.push('signal'));
@@ -27,10 +25,8 @@ test('the three callbacks come once each, in order, and the signal fires first',
     },
     onNewLeader: (leaderId) => heard.push(`leader ${leaderId}`),
   });
-  await elector.start();
-  const term = await elector.waitForLeadership();
-  assert.ok(Number.isSafeInteger(term.token));
-  assert.ok(term.remaining() > 0 && term.remaining() <= 900);
+  const term = await started(elector);
+  assert.ok(Number.isSafeInteger(term.token) && term.remaining() > 0 && term.remaining() <= 900);
   await elector.stop();
   assert.equal(term.remaining(), 0);
   assert.equal(term.signal.reason.code, 'EDGELECT_LOST');
@@ -60,24 +56,23 @@ test('c50 c51 an acquire callback that throws, whatever it is, resigns, sits out
 });
 
 test('what a callback threw is no problem any more once a later call of the same callback has ended well', async () => {
-  const storage = await newGroup();
-  const failing = new Set();
+  let failing;
   const call = (name) => async () => {
     await null;
-    if (failing.has(name)) throw new Error('not now');
+    if (name === failing) throw new Error('not now');
   };
   const names = ['onAcquireLeadership', 'onLoseLeadership', 'onNewLeader'];
-  const elector = member(storage, { serverId: 'a', ...Object.fromEntries(names.map((name) => [name, call(name)])) });
+  const elector = member(await newGroup(), Object.fromEntries(names.map((name) => [name, call(name)])));
   await elector.start();
   for (const name of names) {
     const term = await elector.waitForLeadership();
-    failing.add(name);
+    failing = name;
     term.resign();
     await until(() => elector.status().error === `${name} threw: not now`);
     // Others that end well meanwhile take nothing away.
     if (name === 'onLoseLeadership') await until(() => elector.isLeader());
     assert.equal(elector.status().error, `${name} threw: not now`);
-    failing.clear();
+    failing = undefined;
     await until(() => elector.isLeader());
     elector.resign().catch(() => {});
     await until(() => elector.status().error === null);
@@ -86,18 +81,12 @@ test('what a callback threw is no problem any more once a later call of the same
 });
 
 test('a callback that ends late takes the error of a later call from nobody', async () => {
-  const storage = await newGroup();
-  const gate = gated();
+  const [storage, gate] = [await newGroup(), gated()];
   let calls = 0;
-  const onNewLeader = async () => {
-    calls += 1;
-    if (calls > 1) throw new Error('the second call');
-    await gate.promise;
-  };
-  const elector = member(storage, { serverId: 'a', onNewLeader });
+  const onNewLeader = () => ((calls += 1) > 1 ? Promise.reject(new Error('the second call')) : gate.promise);
+  const elector = member(storage, { onNewLeader });
   const other = member(storage, { serverId: 'b' });
-  await other.start();
-  await until(() => other.isLeader());
+  await started(other);
   await elector.start();
   await until(() => calls === 1);
   await other.stop();
@@ -111,22 +100,19 @@ test('a callback that ends late takes the error of a later call from nobody', as
 test('c49 a callback that calls the elector does not wait for itself', async () => {
   const storage = await newGroup();
   const stops = [];
-  const elector = member(storage, {
-    serverId: 'a',
-    onAcquireLeadership: async () => {
-      elector.status();
-      elector.isLeader();
-      await elector.stop();
-      stops.push('acquire');
-    },
-    onLoseLeadership: async () => {
-      await elector.stop();
-      stops.push('lose');
-    },
-  });
+  const stopping = (what) => async () => {
+    elector.status();
+    elector.isLeader();
+    await elector.stop();
+    stops.push(what);
+  };
+  const elector = member(storage, { onAcquireLeadership: stopping('acquire'), onLoseLeadership: stopping('lose') });
   await elector.start();
   await until(() => stops.length === 2);
   assert.equal(elector.status().role, 'stopped');
+  assert.ok(isReleased(storage));
+  const working = member(storage, { leaderTimeout: 10_000 });
+  await within(working.lead(() => working.stop()), 5_000);
   assert.ok(isReleased(storage));
 });
 
@@ -138,30 +124,22 @@ test('the last word counts: a start during a stop runs, a stop after both ends i
   assert.ok((await leads(elector)).remaining() > 0);
   await Promise.all([elector.stop(), elector.start(), elector.stop()]);
   assert.equal(elector.status().role, 'stopped');
-  await elector.start();
-  await leads(elector);
+  await started(elector);
   const ending = elector.stop();
   await elector.lead((term) => term.token);
   await ending;
   assert.equal(elector.status().role, 'stopped');
 });
 
-test('stop at the start of the work does not wait for the work', async () => {
-  const storage = await newGroup();
-  const elector = member(storage, { leaderTimeout: 10_000 });
-  await within(elector.lead(() => elector.stop()), 5_000);
-  assert.ok(isReleased(storage));
-});
-
 test('work that throws because its term is over runs again in the next term', async () => {
-  const elector = member(await newGroup());
-  const tokens = [];
-  const last = await within(elector.lead((term) => {
-    if (tokens.push(term.token) > 1) return term.token;
+  let first;
+  const last = await within(member(await newGroup()).lead((term) => {
+    if (first !== undefined) return term.token;
+    first = term.token;
     term.resign();
     throw term.signal.reason;
   }));
-  assert.ok(last > tokens[0]);
+  assert.ok(last > first);
 });
 
 test('two leads share a term, and the first to end leaves it to the other', async () => {
@@ -177,18 +155,18 @@ test('two leads share a term, and the first to end leaves it to the other', asyn
 });
 
 test('callbacks of a class instance are heard, and undefined changes nothing', async () => {
-  const heard = [];
+  let heard;
   class Options {
-    storage = new MemoryStorage();
     lockfilePath = KEY;
     onNewLeader(leaderId) {
-      heard.push([this.lockfilePath, leaderId]);
+      heard ??= [this.lockfilePath, leaderId];
     }
   }
-  const elector = new Elector(Object.assign(new Options(), { serverId: 'x', leaderTimeout: 1000, frequentInterval: 250 }));
+  const given = { storage: new MemoryStorage(), serverId: 'x', leaderTimeout: 1000, frequentInterval: 250 };
+  const elector = new Elector(Object.assign(new Options(), given));
   await elector.init();
   await elector.lead(() => 1);
-  assert.deepEqual(heard[0], [KEY, 'x']);
+  assert.deepEqual(heard, [KEY, 'x']);
   elector.updateConfig({ leaderTimeout: undefined });
   assert.equal(elector.config.leaderTimeout, 1000);
 });
@@ -199,11 +177,9 @@ test('a storage says how far apart writes of one object are, and nobody claims s
     const writesApart = round % 2 === 0 ? undefined : 1_000;
     const memory = await newGroup();
     const writes = [];
-    const putIfMatch = (...how) => writes.push(Date.now()) && memory.putIfMatch(...how);
-    const storage = Object.assign(bent(memory, { putIfMatch }), { writesApart });
+    const storage = Object.assign(noting(memory, (name) => name === 'putIfMatch' && writes.push(Date.now())), { writesApart });
     const [first, second] = ['a', 'b'].map((serverId) => member(storage, { leaderTimeout: 15_000, frequentInterval: 1_000, serverId }));
-    await first.start();
-    await leads(first);
+    await started(first);
     await second.start();
     await until(() => second.status().role === 'follower');
     await pause(50 * round);

@@ -5,9 +5,9 @@ import { test } from 'node:test';
 import { atEnd } from './ending.mjs';
 import { virtualRuntime } from './virtual.mjs';
 
-// Before the package, which must find the virtual clocks wherever it looks.
 const runtime = virtualRuntime();
 const { Elector, Electors, MemoryStorage } = await import('edgelect');
+const { fired, isReleased } = await import('./group.mjs');
 
 /** A storage of many groups, each made by `init`. Its answers take so long. */
 const storageOf = async (groups, { takesMs = 0 } = {}) => {
@@ -24,11 +24,11 @@ const storageOf = async (groups, { takesMs = 0 } = {}) => {
   const storage = {
     get: (key) => slow(() => memory.get(key)),
     putIfMatch: (key, body, etag) => slow(() => {
-      seen.writes.push({ key, released: new TextDecoder().decode(body).includes('0001-01-01') });
+      seen.writes.push({ key, released: isReleased(body) });
       return memory.putIfMatch(key, body, etag);
     }),
   };
-  return { storage, seen };
+  return { storage, seen, released: () => seen.writes.filter(({ released }) => released).map(({ key }) => key).sort() };
 };
 
 const electorsOf = (options) => {
@@ -42,23 +42,26 @@ const namesOf = (count) => Array.from({ length: count }, (_, index) => `tenants/
 /** Has each group lead until the end; resolves to the groups that have led, and counts their terms. */
 const leadAll = (electors, names) => {
   const led = [];
-  for (const name of names) {
-    const work = async ({ signal }) => {
-      led.push(name);
-      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
-    };
-    electors.add(name).lead(work).catch(() => {});
-  }
+  const work = (name) => ({ signal }) => {
+    led.push(name);
+    return fired(signal);
+  };
+  for (const name of names) electors.add(name).lead(work(name)).catch(() => {});
   return led;
+};
+
+/** Groups that have all had time to lead. */
+const allLead = async (names, { takesMs, ...options } = {}) => {
+  const { storage, ...store } = await storageOf(names, { takesMs });
+  const [electors, before] = [electorsOf({ storage, ...options }), runtime.timers()];
+  const led = leadAll(electors, names);
+  await runtime.pass(30_000);
+  return { ...store, electors, before, led };
 };
 
 test('five hundred groups share one timer and the connections', async () => {
   const names = namesOf(500);
-  const { storage, seen } = await storageOf(names, { takesMs: 30 });
-  const electors = electorsOf({ storage, maxConnections: 8 });
-  const before = runtime.timers();
-  const led = leadAll(electors, names);
-  await runtime.pass(30_000);
+  const { electors, seen, released, before, led } = await allLead(names, { takesMs: 30, maxConnections: 8 });
   assert.deepEqual([...led].sort(), [...names].sort(), 'each leads, in one term');
   assert.ok(seen.most <= 8 && seen.most >= 6, `${seen.most} at once`);
   // One for all groups; and the storage has its own.
@@ -68,7 +71,7 @@ test('five hundred groups share one timer and the connections', async () => {
   assert.ok(underWay <= 8 && waiting < 50, `${underWay} and ${waiting}`);
   await runtime.passing(electors.stop());
   assert.equal(runtime.timers(), before, 'nothing is left');
-  assert.equal(seen.writes.filter(({ released }) => released).length, 500, 'each lease is released, and none of the writes had to be repeated');
+  assert.equal(released().length, 500, 'each lease is released, and none of the writes had to be repeated');
 });
 
 test('one store is judged once, by the first group that asks', async () => {
@@ -83,8 +86,8 @@ test('one store is judged once, by the first group that asks', async () => {
 test('a group that is removed while it judges the store leaves that to the next one', async () => {
   const [first, second] = namesOf(2);
   const { storage } = await storageOf([first, second], { takesMs: 20 });
-  const careless = { ...storage, putIfMatch: (key, body) => storage.get(key).then((found) => storage.putIfMatch(key, body, found?.etag ?? null)) };
-  const electors = electorsOf({ storage: careless, probe: true });
+  const putIfMatch = async (key, body) => storage.putIfMatch(key, body, (await storage.get(key))?.etag ?? null);
+  const electors = electorsOf({ storage: { ...storage, putIfMatch }, probe: true });
   leadAll(electors, [first]);
   const refused = assert.rejects(electors.add(second).start(), { code: 'EDGELECT_STORE' });
   await runtime.pass(30);
@@ -97,7 +100,7 @@ test('a group that fails is told by its name, and the others go on', async () =>
   const names = namesOf(10);
   const { storage } = await storageOf(names);
   const heard = [];
-  const broken = { ...storage, get: async (key) => (key === names[3] ? Promise.reject(new Error('no disk')) : storage.get(key)) };
+  const broken = { ...storage, get: (key) => (key === names[3] ? Promise.reject(new Error('no disk')) : storage.get(key)) };
   const electors = electorsOf({ storage: broken, onError: (error, group) => heard.push([group, error.message]) });
   const led = leadAll(electors, names);
   await runtime.pass(60_000);
@@ -146,7 +149,7 @@ test('groups that the limits cannot hold, and options that are the same for all,
 
 test('a stop from within a callback of any group waits for nobody, and every lease is released', async () => {
   const names = namesOf(3);
-  const { storage, seen } = await storageOf(names);
+  const { storage, released } = await storageOf(names);
   let [leading, took] = [0];
   const onAcquireLeadership = async (term) => {
     leading += 1;
@@ -158,16 +161,11 @@ test('a stop from within a callback of any group waits for nobody, and every lea
   const electors = electorsOf({ storage, onAcquireLeadership });
   for (const name of names) electors.add(name).start().catch(() => {});
   await runtime.pass(10_000);
-  const released = seen.writes.filter((write) => write.released).map(({ key }) => key);
-  assert.deepEqual([took, released.sort()], [[0, true], names]);
+  assert.deepEqual([took, released()], [[0, true], names]);
 });
 
 test('the signal of a stop ends the waiting for those whose turn has not come, and each lease is released in its turn', async () => {
-  const names = namesOf(4);
-  const { storage, seen } = await storageOf(names);
-  const electors = electorsOf({ storage, maxRequestsPerSecond: 1 });
-  leadAll(electors, names);
-  await runtime.pass(30_000);
+  const { electors, released } = await allLead(namesOf(4), { maxRequestsPerSecond: 1 });
   const ending = new AbortController();
   const stopped = electors.stop({ signal: ending.signal }).catch(({ message }) => [message, performance.now()]);
   await runtime.pass(100);
@@ -175,15 +173,11 @@ test('the signal of a stop ends the waiting for those whose turn has not come, a
   ending.abort(new Error('enough'));
   await runtime.pass(60_000);
   assert.deepEqual(await stopped, ['enough', abortedMs]);
-  assert.equal(seen.writes.filter(({ released }) => released).length, 4);
+  assert.equal(released().length, 4);
 });
 
 test('a stop with a wrong option stops all groups, and then says so', async () => {
-  const names = namesOf(3);
-  const { storage, seen } = await storageOf(names);
-  const electors = electorsOf({ storage });
-  leadAll(electors, names);
-  await runtime.pass(30_000);
+  const { electors, released } = await allLead(namesOf(3));
   await assert.rejects(runtime.passing(electors.stop({ signal: 7 })), { code: 'EDGELECT_CONFIG', field: 'signal' });
-  assert.equal(seen.writes.filter(({ released }) => released).length, 3);
+  assert.equal(released().length, 3);
 });

@@ -12,7 +12,6 @@ after(async () => {
   assert.deepEqual(unhandled, [], 'no path leaves a rejection or an exception unhandled');
 });
 
-/** Has `close` called at the end of the file. */
 export const atEnd = (close) => void closing.push(close);
 
 /** Waits for what is being started, and closes it at the end of the file. */

@@ -1,8 +1,7 @@
 // The programs of examples/ as somebody runs them: their own process, and what it prints.
 import { spawnSync } from 'node:child_process';
 import { startExample } from '../examples/process.mjs';
-import { atEnd } from './ending.mjs';
-import { until } from './until.mjs';
+import { atEnd, until } from './servers.mjs';
 
 const LONG_MS = 40_000;
 

@@ -1,17 +1,18 @@
-// The code of docs/fencing.md, each block in a file of the name that it gives itself, as a reader pastes it.
+// The code of docs/fencing.md, each block in a file of the name that it gives itself, as a reader pastes it; and the two lines of
+// docs/migrate.md by which a fleet goes from redlock to edgelect, with a stand-in for redlock.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { before, test } from 'node:test';
-import { Elector, S3Storage } from 'edgelect';
+import { Elector, MemoryStorage, S3Storage } from 'edgelect';
 import { endProcess, keepPath, spawnKept } from '../../js/tools/cleanup.mjs';
 import { NODE_24, inRoot } from '../../js/tools/paths.mjs';
 import { freePorts } from '../../js/tools/seaweed.mjs';
 import { bucketOptions, freshKey, getObject, variables } from './bucket.mjs';
-import { atEnd } from './ending.mjs';
 import { run } from './example.mjs';
-import { until } from './until.mjs';
+import { atEnd, until } from './servers.mjs';
 
 const FILES = ['fenced-object.mjs', 'fenced-sql.mjs', 'api.mjs', 'job.mjs'];
 const group = freshKey('fencing');
@@ -21,17 +22,14 @@ let port;
 before(async () => {
   [port] = await freePorts(1);
   // Below the root, so that the packages are found from there.
-  fs.mkdirSync(inRoot('build'), { recursive: true });
   folder = fs.mkdtempSync(inRoot('build/fencing-'));
   keepPath(folder);
   const page = fs.readFileSync(inRoot('docs/fencing.md'), 'utf8');
   const blocks = [...page.matchAll(/^```js\n(\/\/ (\S+)\n.*?)^```$/gms)];
   assert.deepEqual(blocks.map(([, , name]) => name), FILES);
   assert.equal(page.match(/^```js$/gm).length, FILES.length, 'each block is run');
-  for (const [, code, name] of blocks) {
-    const placed = code.replace('8080', port).replace('leader/report.json', group);
-    fs.writeFileSync(path.join(folder, name), placed);
-  }
+  const placed = (code) => code.replace('8080', port).replace('leader/report.json', group);
+  for (const [, code, name] of blocks) fs.writeFileSync(path.join(folder, name), placed(code));
 });
 
 test('an S3 object: a later leader is not overwritten, whenever the late write leaves', async (t) => {
@@ -40,13 +38,15 @@ test('an S3 object: a later leader is not overwritten, whenever the late write l
   const { writeFenced } = await import(pathToFileURL(path.join(folder, 'fenced-object.mjs')));
   const key = freshKey('fenced');
   const url = `${bucketOptions.endpoint}/${bucketOptions.bucket}/${key}`;
-  const stored = async () => JSON.parse((await getObject(key)).text);
+  const stored = async () => {
+    const { token, value } = JSON.parse((await getObject(key)).text);
+    return [token, value];
+  };
   await writeFenced(url, 5, 'a');
   await writeFenced(url, 5, 'b');
   await writeFenced(url, 7, 'c');
   await assert.rejects(writeFenced(url, 5, 'd'), /^Error: fenced: token 7 has written$/);
-  const { token, value } = await stored();
-  assert.deepEqual([token, value], [7, 'c']);
+  assert.deepEqual(await stored(), [7, 'c']);
 
   const sent = globalThis.fetch;
   t.after(() => { globalThis.fetch = sent; });
@@ -60,8 +60,7 @@ test('an S3 object: a later leader is not overwritten, whenever the late write l
     await assert.rejects(writeFenced(url, 7, 'late'), /^Error: PUT .*: 412$/);
     return stored();
   };
-  const after = await held(() => writeFenced(url, 9, 'e'));
-  assert.deepEqual([after.token, after.value], [9, 'e']);
+  assert.deepEqual(await held(() => writeFenced(url, 9, 'e')), [9, 'e']);
   await assert.rejects(held(() => {}), /token 9 has written/);
 
   const { etag } = await getObject(key);
@@ -78,14 +77,13 @@ const startApi = async () => {
     const headers = { connection: 'close', ...(token !== undefined && { 'edgelect-token': String(token) }) };
     return (await fetch(`http://127.0.0.1:${port}`, { method: 'POST', body: `by ${token}`, headers })).status;
   };
-  await until(() => fetch(`http://127.0.0.1:${port}`, { method: 'POST', headers: { connection: 'close' } }).then(() => true, () => false));
+  await until(() => report().catch(() => false));
   return { report, stop: () => endProcess(child) };
 };
 
 const reports = () => {
-  const file = JSON.stringify(path.join(folder, 'jobs.sqlite'));
-  const code = `const { DatabaseSync } = require('node:sqlite');
-    console.log(JSON.stringify(new DatabaseSync(${file}).prepare('select text from reports').all().map(({ text }) => text)));`;
+  const code = `const database = new (require('node:sqlite').DatabaseSync)(${JSON.stringify(path.join(folder, 'jobs.sqlite'))});
+    console.log(JSON.stringify(database.prepare('select text from reports').all().map(({ text }) => text)));`;
   return JSON.parse(run(['-e', code], { node: NODE_24 }).stdout);
 };
 
@@ -104,4 +102,47 @@ test('SQL and an HTTP API: a lower token changes nothing, also after a restart, 
   assert.equal(status, 0, stderr);
   assert.equal(reports().at(-1), 'done');
   assert.equal(await second.report(9), 409, "the job's token is higher");
+});
+
+const RUNS = 3;
+const BUSY_MS = 60;
+const AsyncFunction = (async () => {}).constructor;
+
+const migrating = fs.readFileSync(inRoot('docs/migrate.md'), 'utf8');
+const [both, edgelectAlone, ...others] = [...migrating.matchAll(/^```js\n(.*?)^```$/gms)].map(([, block]) =>
+  new AsyncFunction('redlock', 'elector', 'writeReport', block));
+const redlockAlone = (redlock, _elector, writeReport) => redlock.using(['report'], 15_000, (signal) => writeReport({ signal }));
+
+/** One lock, waited for in turn; `using` has the arguments of redlock's. */
+const standIn = () => {
+  let done = Promise.resolve();
+  return { using: (_resources, _duration, routine) => (done = done.then(() => routine(new AbortController().signal))) };
+};
+
+/** How many members worked at one time, at most. */
+const mostAtOnce = async (...versions) => {
+  const [redlock, storage] = [standIn(), new MemoryStorage()];
+  const newElector = () => new Elector({ storage, lockfilePath: 'leader/report.json', leaderTimeout: 1000, frequentInterval: 100 });
+  await newElector().init();
+  let [now, most, runs] = [0, 0, 0];
+  const writeReport = async () => {
+    now += 1;
+    most = Math.max(most, now);
+    await sleep(BUSY_MS);
+    [now, runs] = [now - 1, runs + 1];
+  };
+  const member = async (version) => {
+    const elector = newElector();
+    for (let run = 0; run < RUNS; run += 1) await version(redlock, elector, writeReport);
+  };
+  await Promise.all(versions.map(member));
+  assert.equal(runs, versions.length * RUNS, 'each member had its turns');
+  return most;
+};
+
+test('docs/migrate.md: from redlock by way of both locks one member works at a time, and without that step two do', async () => {
+  assert.equal(others.length, 0);
+  assert.equal(await mostAtOnce(redlockAlone, redlockAlone, both, both), 1);
+  assert.equal(await mostAtOnce(both, both, edgelectAlone, edgelectAlone), 1);
+  assert.equal(await mostAtOnce(redlockAlone, edgelectAlone), 2);
 });

@@ -1,5 +1,6 @@
 // Members of one group on a storage in memory.
 import { Elector, MemoryStorage } from 'edgelect';
+import { initSync } from 'edgelect/edgelect.js';
 import { atEnd } from './ending.mjs';
 
 export { until } from './until.mjs';
@@ -42,8 +43,13 @@ export const leading = async (options = {}) => {
   const storage = await newGroup();
   const losses = [];
   const elector = member(storage, { onLoseLeadership: (loss) => losses.push(loss), ...options });
+  return { elector, storage, losses, term: await started(elector) };
+};
+
+/** Starts it, and gives its term once it leads. */
+export const started = async (elector) => {
   await elector.start();
-  return { elector, storage, losses, term: await leads(elector) };
+  return leads(elector);
 };
 
 /** The next term, or an error instead of a test that hangs. */
@@ -71,7 +77,6 @@ export const recordIn = (storage, key = KEY) => {
   return found && JSON.parse(textOf(found.body));
 };
 
-/** Puts this record in the place of what is at `key`. */
 export const putRecord = (storage, record, key = KEY) =>
   storage.putIfMatch(key, new TextEncoder().encode(JSON.stringify(record)), storage.get(key)?.etag ?? null);
 
@@ -90,6 +95,15 @@ export const bent = (storage, { get, putIfMatch }) => ({
   putIfMatch: (...how) => (putIfMatch ? putIfMatch(...how) : storage.putIfMatch(...how)),
 });
 
+/** `storage`, of whose calls `note(name, ...args)` hears before they are carried out. */
+export const noting = (storage, note) => {
+  const call = (name) => (...how) => {
+    note(name, ...how);
+    return storage[name](...how);
+  };
+  return { get: call('get'), putIfMatch: call('putIfMatch') };
+};
+
 /** Runs `work` while `object[name]` is `other`. */
 export const replaced = async (object, name, other, work) => {
   const own = object[name];
@@ -107,11 +121,10 @@ export const block = (ms) => {
   while (performance.now() < endMs);
 };
 
-/** A promise and what resolves it. */
 export const gated = () => {
-  const gate = {};
-  gate.promise = new Promise((resolve) => {
-    gate.resolve = resolve;
-  });
-  return gate;
+  let resolve;
+  return { promise: new Promise((own) => (resolve = own)), resolve };
 };
+
+/** Nothing of the package's survives in such a memory: the next step inside must trap. */
+export const breakMemory = () => new Uint8Array(initSync().memory.buffer).fill(0xff);

@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
 import vm from 'node:vm';
-import { celeriant, DynamoDBStorage, EdgelectError, Elector, Electors, EpochStorage, MemoryStorage, R2Storage, Route53Storage, S3Storage, Shards } from 'edgelect';
+import { celeriant, coordinator, DynamoDBStorage, EdgelectError, Elector, Electors, EpochStorage, MemoryStorage, R2Storage, Route53Storage, S3Storage, Shards } from 'edgelect';
 import { leaderElectionOptions, objectStoreLock } from 'edgelect/object-store-lock';
 import { plainError } from '../../js/host.js';
-import { FAST, LONG, bent, isReleased, leading, leads, member, newGroup, newLocker, replaced, until, within } from './group.mjs';
+import { FAST, LONG, bent, isReleased, leading, leads, member, newGroup, newLocker, noting, replaced, started, until, within } from './group.mjs';
 
 const credentials = { accessKeyId: 'the-id', secretAccessKey: 'SECRET-SHOWN' };
 const secret = credentials.secretAccessKey;
@@ -25,6 +25,7 @@ const zone = (options) =>
 const inZone = (options) => new Elector({ storage: zone(), lockfilePath: 'shard-1', ...options });
 const epochs = (options) => new EpochStorage({ endpoint: 'http://127.0.0.1:9', region: 'auto', bucket: 'jobs', credentials, ...options });
 const lock = (options) => objectStoreLock(options && { storage: new MemoryStorage(), key: 'k', identity: 'a', ...options });
+const FIVE = { shardId: 'a', ownerId: 'b', leaseDuration: 1_000, renewPeriod: 200, locker: new MemoryStorage() };
 
 const OPTIONS = [
   'lockfilePath', 'serverId', 'serverAddr', 'peerMode', 'failFast', 'follow', 'retryDelays', 'termFloor', 'frequentInterval', 'infrequentInterval',
@@ -151,7 +152,8 @@ const REFUSED = {
     [{ cluster: 'a', leaseDuration: '30s' }, 'leaseDuration'],
     [{ cluster: 'a', heartbeat: 500 }, 'heartbeat'],
   ]],
-  ...Object.fromEntries([objectStoreLock, leaderElectionOptions, celeriant].map((make) =>
+  coordinator: [(options) => coordinator({ ...FIVE, ...options }), [...Object.keys(FIVE).map((field) => [{ [field]: undefined }, field]), [{ shard: 'a' }, 'shard']]],
+  ...Object.fromEntries([objectStoreLock, leaderElectionOptions, celeriant, coordinator].map((make) =>
     [`${make.name} alone`, [make, [null, 'text', 1, []].map((given) => [given, 'options', /takes an object with/])]])),
 };
 
@@ -233,7 +235,6 @@ test('whatever it is given, a stop stops and a resignation resigns, and both say
     const { elector, losses, storage } = await leading(LONG);
     await assert.rejects(within(elector[call]({ [field]: value })), { code: 'EDGELECT_CONFIG', field }, inspect(value));
     assert.deepEqual([losses.length, elector.isLeader(), isReleased(storage)], [1, false, true], `${call}: ${inspect(value)}`);
-    await within(elector.stop());
   }
   const { elector } = await leading(LONG);
   await assert.rejects(elector.stop({ get park() { throw new Error('of the caller'); } }), /of the caller/);
@@ -241,11 +242,7 @@ test('whatever it is given, a stop stops and a resignation resigns, and both say
 });
 
 test('a storage of one\'s own may answer as it likes: bounded, and never a leader by accident', async () => {
-  class Lying extends Uint8Array {
-    subarray() {
-      return { length: 3e9 };
-    }
-  }
+  const lying = Object.assign(new Uint8Array(4), { subarray: () => ({ length: 3e9 }) });
   const huge = 'x'.repeat(50 << 20);
   const bystander = await leading(LONG);
   for (const get of [
@@ -253,7 +250,7 @@ test('a storage of one\'s own may answer as it likes: bounded, and never a leade
     () => ({ body: '{}', etag: huge }),
     () => ({ body: 7, etag: '"1"' }),
     () => ({ body: '{}' }),
-    () => ({ body: new Lying(4), etag: '1' }),
+    () => ({ body: lying, etag: '1' }),
     () => 'text',
     () => { throw new Error('sync'); },
     () => new Promise(nothing),
@@ -289,19 +286,16 @@ test('a version that no header can carry is left out of the health answer; bytes
   const elector = member(bent(memory, {
     get: (key) => odd(memory.get(key)),
     putIfMatch: (key, body, etag) => odd(memory.putIfMatch(key, body, etag?.slice(3) ?? null)),
-  }));
-  await elector.start();
-  await leads(elector);
+  }), LONG);
+  await started(elector);
   const answer = await elector.handleRequest(new Request('http://x/health/leadership'));
   assert.deepEqual([answer.status, answer.headers.get('etag')], [200, null]);
-  await elector.stop();
 });
 
 test('settings are those of the moment they were given, whatever becomes of the objects', async () => {
   const retryDelays = [100, 100];
   const elector = member(await newGroup(), { leaderTimeout: 2000, retryDelays });
-  await elector.start();
-  await leads(elector);
+  await started(elector);
   retryDelays.push(7);
   assert.deepEqual(elector.config.retryDelays, [100, 100]);
   assert.equal(elector.status().role, 'leader');
@@ -322,23 +316,13 @@ test('what an elector cannot change, and what holds no options, is refused by na
 });
 
 test('a setting that starts the elector when it is looked at starts it once', async () => {
-  const memory = await newGroup();
+  const [calls, terms] = [[], []];
   let elector;
-  let reads = 0;
-  const terms = [];
-  const retryDelays = {
-    toJSON() {
-      void elector?.start();
-      return [50, 50];
-    },
-  };
-  const get = (key) => {
-    reads += 1;
-    return memory.get(key);
-  };
-  elector = member(bent(memory, { get }), { leaderTimeout: 2000, retryDelays, onAcquireLeadership: ({ token }) => terms.push(token) });
+  const retryDelays = { toJSON: () => void elector?.start() ?? [50, 50] };
+  const storage = noting(await newGroup(), (name) => name === 'get' && calls.push(name));
+  elector = member(storage, { leaderTimeout: 2000, retryDelays, onAcquireLeadership: ({ token }) => terms.push(token) });
   await elector.start();
-  assert.equal(reads, 1, 'one session asks');
+  assert.deepEqual(calls, ['get'], 'one session asks');
   const { token } = await leads(elector);
   await elector.stop();
   assert.deepEqual(terms, [token]);
@@ -420,17 +404,14 @@ test('an elector, a locker and a provider of credentials tell what AWS answered'
  * gets what was done to it. */
 const withBody = async (work, { most, cancel } = {}) => {
   const found = { reads: 0, cancels: 0 };
+  const counted = async () => void (found.cancels += 1);
   const read = async () => {
     found.reads += 1;
     if (most === undefined) await new Promise(setImmediate);
     return { done: found.reads > most, value: new Uint8Array(0) };
   };
-  const counted = async () => {
-    found.cancels += 1;
-  };
-  const reader = { read, cancel: cancel === undefined ? counted : cancel };
   const headers = new Headers({ etag: '"1"', date: new Date().toUTCString() });
-  const fetch = async () => ({ status: 200, headers, body: { getReader: () => reader } });
+  const fetch = async () => ({ status: 200, headers, body: { getReader: () => ({ read, cancel: cancel === undefined ? counted : cancel }) } });
   await replaced(globalThis, 'fetch', fetch, async () => {
     const elector = member(s3Storage());
     await elector.start();
@@ -440,20 +421,14 @@ const withBody = async (work, { most, cancel } = {}) => {
   return found;
 };
 
-test('a body of empty pieces without end is given up and cancelled', async () => {
-  // It ends, though late: without that a failure would take all memory before any timer runs.
-  const { cancels } = await withBody(async (elector) => {
-    assert.match(await until(() => elector.status().error), /does not end/);
-  }, { most: 50_000 });
-  assert.ok(cancels > 0);
-});
-
 test('a body is read no further once its request is given up, also by a reader without a cancel of the usual kind', async () => {
+  // It ends, though late: without that a failure would take all memory before any timer runs.
+  const { cancels } = await withBody(async (elector) => assert.match(await until(() => elector.status().error), /does not end/), { most: 50_000 });
+  assert.ok(cancels > 0, 'empty pieces without end');
   const found = await withBody((_elector, own) => until(() => own.reads > 10));
   const { reads } = found;
   for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate);
-  assert.ok(found.reads <= reads + 1, `${found.reads - reads} more reads after the stop`);
-  assert.ok(found.cancels > 0);
+  assert.ok(found.reads <= reads + 1 && found.cancels > 0, `${found.reads - reads} more reads after the stop`);
   for (const cancel of [null, nothing, () => { throw new Error('of the reader'); }]) {
     await withBody((_elector, own) => until(() => own.reads > 1), { cancel });
   }

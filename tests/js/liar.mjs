@@ -5,15 +5,9 @@ import { serve } from './loopback.mjs';
 const refusal = (status, code) =>
   ({ status, headers: { 'content-type': 'application/xml' }, body: `<?xml version="1.0"?><Error><Code>${code}</Code><Message>no</Message></Error>` });
 
+const OF_A_STORE = { 'content-type': 'text/html', etag: '"d41d8cd98f00b204e9800998ecf8427e"', 'x-amz-request-id': '4442587FB7D0A2F9' };
 /** What a manner says to everything, whatever is stored. */
-const ALWAYS = {
-  unwell: refusal(503, 'ServiceUnavailable'),
-  portal: {
-    status: 200,
-    headers: { 'content-type': 'text/html', etag: '"d41d8cd98f00b204e9800998ecf8427e"', 'x-amz-request-id': '4442587FB7D0A2F9' },
-    body: '<html>Log in</html>',
-  },
-};
+const ALWAYS = { unwell: refusal(503, 'ServiceUnavailable'), portal: { status: 200, headers: OF_A_STORE, body: '<html>Log in</html>' } };
 /** What it says to every PUT. */
 const TO_PUTS = { forbids: refusal(403, 'AccessDenied'), between: refusal(409, 'ConditionalRequestConflict') };
 

@@ -4,16 +4,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { virtualRuntime } from './virtual.mjs';
 
-// Before the package, which must find the virtual clocks wherever it looks.
 virtualRuntime().flow();
-const { Elector, S3Storage } = await import('edgelect');
-const { leads, member, newLocker } = await import('./group.mjs');
+const { Elector, MemoryStorage, S3Storage, coordinator } = await import('edgelect');
+const { member, newLocker, started } = await import('./group.mjs');
 
 test('no token: nothing that somebody could mistake for a fence is anywhere', async () => {
   const lost = [];
   const elector = member(newLocker(), { onLoseLeadership: ({ term }) => lost.push(term) });
-  await elector.start();
-  const term = await leads(elector);
+  const term = await started(elector);
   assert.equal(term.token, undefined);
   assert.ok('token' in term && Object.isFrozen(term));
   const { role, leaderId, unfenced, term: shown } = elector.status();
@@ -24,8 +22,17 @@ test('no token: nothing that somebody could mistake for a fence is anywhere', as
   assert.equal(await elector.lead(({ token }) => token), undefined);
   await elector.stop();
   assert.match(term.signal.reason.message, /^the authority of an unfenced term has ended: [a-z]+$/);
-  assert.deepEqual(lost, [undefined]);
-  assert.deepEqual([elector.status().unfenced, elector.status().term], [true, null]);
+  assert.deepEqual([lost, elector.status().unfenced, elector.status().term], [[undefined], true, null]);
+});
+
+test('the five options of shardcoordinator are the group, the name, the lease, the interval and the storage, over three calls or versions', () => {
+  const five = { shardId: 'batch', ownerId: 'worker-1', leaseDuration: 1_000, renewPeriod: 200 };
+  for (const locker of [new MemoryStorage(), newLocker()]) {
+    const elector = new Elector(coordinator({ ...five, locker }));
+    const { lockfilePath, serverId, leaderTimeout, frequentInterval } = elector.config;
+    assert.deepEqual([lockfilePath, serverId, leaderTimeout, frequentInterval], ['batch', 'worker-1', 1_000, 200]);
+    assert.equal(elector.status().unfenced, locker instanceof MemoryStorage ? undefined : true);
+  }
 });
 
 test('what needs versions is refused with the reason', async () => {

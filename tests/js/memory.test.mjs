@@ -11,7 +11,6 @@ const collect = vm.runInNewContext('gc');
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
-// Before the package, which must find the virtual clocks wherever it looks.
 const runtime = virtualRuntime();
 const { Elector, Electors, MemoryStorage, S3Storage, Shards } = await import('edgelect');
 const { initSync } = await import('edgelect/edgelect.js');
@@ -24,12 +23,8 @@ const held = async () => {
     collect();
     await runtime.settle();
   }
-  return {
-    wasmBytes: wasm.memory.buffer.byteLength,
-    references: wasm.__wbindgen_externrefs.length,
-    heapBytes: process.memoryUsage().heapUsed,
-    timers: runtime.timers(),
-  };
+  const [wasmBytes, references] = [wasm.memory.buffer.byteLength, wasm.__wbindgen_externrefs.length];
+  return { wasmBytes, references, heapBytes: process.memoryUsage().heapUsed, timers: runtime.timers() };
 };
 
 /** Nothing is held after `later` that was not before it, nor a timer once `stopping` has stopped everything. */
@@ -45,12 +40,8 @@ const holdsNoMore = async (what, later, stopping = () => {}) => {
 };
 
 test('a leader and a follower hold no more after three hours than after one', async () => {
-  const bucket = runtime.bucket();
-  const storage = new S3Storage({
-    endpoint: bucket.endpoint,
-    bucket: 'jobs',
-    credentials: async () => ({ accessKeyId: 'a', secretAccessKey: 'b', expiration: new Date(Date.now() + 10 * MINUTE_MS) }),
-  });
+  const credentials = async () => ({ accessKeyId: 'a', secretAccessKey: 'b', expiration: new Date(Date.now() + 10 * MINUTE_MS) });
+  const storage = new S3Storage({ endpoint: runtime.bucket().endpoint, bucket: 'jobs', credentials });
   const electors = ['a', 'b'].map((serverId) => new Elector({ storage, serverId, lockfilePath: 'leader.json' }));
   await Promise.all(electors.map((elector) => elector.start()));
   await runtime.pass(HOUR_MS);
@@ -66,14 +57,14 @@ test('a leader and a follower hold no more after three hours than after one', as
 });
 
 test('a thousand electors that came, wrote a checkpoint and went hold nothing', async () => {
+  const work = async (term) => {
+    await (await term.checkpoint('state')).write({ at: Date.now() });
+    assert.ok(term.remaining() > 0);
+  };
   const comeAndGo = async (count) => {
     for (let index = 0; index < count; index += 1) {
       const elector = new Elector({ storage: new MemoryStorage(), lockfilePath: 'a', leaderTimeout: 1_000, frequentInterval: 250 });
-      await runtime.passing(elector.init().then(() => elector.lead(async (term) => {
-        const state = await term.checkpoint('state');
-        await state.write({ index });
-        assert.ok(term.remaining() > 0);
-      })));
+      await runtime.passing(elector.init().then(() => elector.lead(work)));
     }
   };
   await comeAndGo(500);
@@ -81,10 +72,9 @@ test('a thousand electors that came, wrote a checkpoint and went hold nothing', 
 });
 
 test('three hours of a store that is gone hold nothing', async () => {
-  const bucket = runtime.bucket();
-  bucket.answerWith(() => Promise.reject(new TypeError('fetch failed')));
-  const credentials = { accessKeyId: 'a', secretAccessKey: 'b' };
-  const storage = new S3Storage({ endpoint: bucket.endpoint, bucket: 'jobs', credentials });
+  const { endpoint, answerWith } = runtime.bucket();
+  answerWith(() => Promise.reject(new TypeError('fetch failed')));
+  const storage = new S3Storage({ endpoint, bucket: 'jobs', credentials: { accessKeyId: 'a', secretAccessKey: 'b' } });
   const elector = new Elector({ storage, lockfilePath: 'leader.json' });
   await elector.start();
   await runtime.pass(HOUR_MS);

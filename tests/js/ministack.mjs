@@ -7,7 +7,6 @@ import { atEnd } from './ending.mjs';
 // Python answers here, beside whatever else the machine does.
 export const PATIENT = { leaderTimeout: 6_000, frequentInterval: 600, requestTimeout: 1_000, storeSkew: 500, follow: 'tight' };
 
-/** Makes a hosted zone; gives its id. */
 export const createZone = async (endpoint, credentials, name) => {
   const client = new AwsClient({ ...credentials, service: 'route53', region: 'us-east-1', retries: 0 });
   const body = `<?xml version="1.0" encoding="UTF-8"?><CreateHostedZoneRequest xmlns="https://route53.amazonaws.com/doc/2013-04-01/">`
@@ -55,12 +54,6 @@ export const startAws = async () => {
         BillingMode: 'PAY_PER_REQUEST',
       }),
 
-    getItem: async (TableName, shardId) => {
-      const Key = { pk: { S: `SHARD#${shardId}` }, sk: { S: 'LOCK' } };
-      return (await dynamodb('GetItem', { TableName, Key, ConsistentRead: true })).Item;
-    },
-
-    /** A hosted zone; gives its id. */
     createZone: (name) => createZone(endpoint, credentials, name),
 
     /** The values of a TXT record, as the API names them; nothing without one. */
@@ -70,7 +63,6 @@ export const startAws = async () => {
       return records.flatMap((record) => [...record.matchAll(/<Value>([^<]*)<\/Value>/g)].map(([, value]) => value.replaceAll('&quot;', '"')));
     },
 
-    object: (bucket, key) => signed('s3', `/${bucket}/${key}`),
     createBucket: (name) => signed('s3', `/${name}`, { method: 'PUT' }),
     keys: async (bucket) => [...(await signed('s3', `/${bucket}?list-type=2`)).matchAll(/<Key>([^<]*)<\/Key>/g)].map(([, key]) => key),
   };

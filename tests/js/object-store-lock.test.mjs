@@ -4,10 +4,9 @@ import { test } from 'node:test';
 import { Elector, EpochStorage, MemoryStorage, S3Storage } from 'edgelect';
 import { leaderElectionOptions, objectStoreLock } from 'edgelect/object-store-lock';
 import { bucketOptions, freshKey, getObject, putObject, until } from './bucket.mjs';
-import { kept } from './ending.mjs';
 import { run } from './example.mjs';
-import { KEY, fired, isReleased, leading, leads, member, newGroup, pause, within } from './group.mjs';
-import { startLiar } from './liar.mjs';
+import { KEY, fired, isReleased, leading, member, newGroup, pause, started, within } from './group.mjs';
+import { kept, startLiar } from './servers.mjs';
 
 const record = (holderIdentity, more) => ({
   holderIdentity, leaseDuration: '45s', acquireTime: '2024-02-02T10:15:30.000Z', renewTime: '2024-02-02T10:15:30.000Z',
@@ -16,11 +15,9 @@ const record = (holderIdentity, more) => ({
 const over = (storage, key, identity = 'a') => objectStoreLock({ storage, key, identity });
 const kubernetes = () => new S3Storage({ ...bucketOptions, format: 'kubernetes' });
 
-for (const [name, storage] of [
-  ['a MemoryStorage', new MemoryStorage()],
-  ['an S3Storage of the package', new S3Storage(bucketOptions)],
-  ['an S3Storage of that format', kubernetes()],
-]) {
+for (const [name, storage] of Object.entries({
+  'a MemoryStorage': new MemoryStorage(), 'an S3Storage of the package': new S3Storage(bucketOptions), 'an S3Storage of that format': kubernetes(),
+})) {
   test(`the lock over ${name} creates once, updates what it has seen, changes no byte, and says who it is`, async () => {
     const key = freshKey('lock');
     const [a, b] = ['a', 'b'].map((identity) => over(storage, key, identity));
@@ -48,8 +45,7 @@ test('an elector and the lock see one record; over epochs members of the format 
   const tombstone = await lock.get();
   assert.deepEqual([tombstone.record.holderIdentity, tombstone.record.renewTime], ['', '0001-01-01T00:00:00.000Z']);
   await elector.lead(async () => {
-    const { record: held } = await lock.get();
-    assert.equal(held.holderIdentity, 'ours');
+    assert.equal((await lock.get()).record.holderIdentity, 'ours');
     await assert.rejects(lock.update(tombstone.etag, record('theirs')), { code: 'EDGELECT_CONFLICT' });
   });
   const epochs = new Elector({ storage: new EpochStorage({ ...bucketOptions, format: 'kubernetes' }), lockfilePath: freshKey('epochs'), serverId: 'ours' });
@@ -89,15 +85,14 @@ test('what is not known is thrown as such, and no secret is in it', async () => 
       assert.doesNotMatch(String(error?.message), /the-secret|Signature=/);
     }
   }
-  const provider = () => Promise.reject(new Error('no credentials today'));
-  const lock = over(new S3Storage({ ...options, endpoint: 'http://127.0.0.1:1', credentials: provider }), 'ha/leader');
-  await assert.rejects(lock.get(), { code: 'EDGELECT_STORE', message: /no credentials today/ });
+  const credentials = () => Promise.reject(new Error('no credentials today'));
+  const storage = new S3Storage({ ...options, endpoint: 'http://127.0.0.1:1', credentials });
+  await assert.rejects(over(storage, 'ha/leader').get(), { code: 'EDGELECT_STORE', message: /no credentials today/ });
 });
 
 test('a signal ends the waiting, and the request', async () => {
   const store = await kept(startLiar('silent'));
-  const storage = new S3Storage({ ...bucketOptions, endpoint: store.endpoint });
-  const lock = over(storage, 'ha/leader');
+  const lock = over(new S3Storage({ ...bucketOptions, endpoint: store.endpoint }), 'ha/leader');
   const controller = new AbortController();
   const asking = assert.rejects(lock.get({ signal: controller.signal }), { name: 'TimeoutError' });
   await until(() => store.seen.length === 1);
@@ -115,9 +110,7 @@ test("the document's own configuration starts, capped at the fence, and says so"
   };
   const elector = new Elector({ storage: new MemoryStorage(), ...leaderElectionOptions(config) });
   const { leaderTimeout, frequentInterval, margin, lockfilePath, serverId } = elector.config;
-  assert.deepEqual({ leaderTimeout, frequentInterval, margin, lockfilePath, serverId }, {
-    leaderTimeout: 45_000, frequentInterval: 15_000, margin: 4_500, lockfilePath: 'ha/leader', serverId: 'node-123',
-  });
+  assert.deepEqual([leaderTimeout, frequentInterval, margin, lockfilePath, serverId], [45_000, 15_000, 4_500, 'ha/leader', 'node-123']);
   assert.match(warnings.join(), /renewDeadline = 45000 ms is capped at 40500 ms/);
 });
 
@@ -132,22 +125,16 @@ test('a shorter renewDeadline ends the authority earlier, and what cannot be kep
     ['retryPeriod', { retryPeriod: -1 }],
     ['bucketName', { bucketName: 'b' }],
     ['leaderCallbacks.onStartLeading', { leaderCallbacks: { onStartLeading: 1 } }],
-  ]) {
-    assert.throws(() => leaderElectionOptions(config), { code: 'EDGELECT_CONFIG', field }, field);
-  }
+  ]) assert.throws(() => leaderElectionOptions(config), { code: 'EDGELECT_CONFIG', field }, field);
 });
 
 test('the three callbacks hear of the start, the stop and each new leader', async () => {
   const heard = [];
-  const leaderCallbacks = {
-    onStartLeading: ({ token }) => heard.push(`start ${Number.isSafeInteger(token)}`),
-    onStopLeading: ({ reason }) => heard.push(`stop ${reason}`),
-    onNewLeader: (id) => heard.push(`leader ${id}`),
-  };
+  const onStartLeading = ({ token }) => heard.push(`start ${Number.isSafeInteger(token)}`);
+  const leaderCallbacks = { onStartLeading, onStopLeading: ({ reason }) => heard.push(`stop ${reason}`), onNewLeader: (id) => heard.push(`leader ${id}`) };
   const options = leaderElectionOptions({ leaderKey: KEY, leaseDuration: '1s', retryPeriod: 250, holderIdentity: 'a', leaderCallbacks });
   const elector = member(await newGroup(), options);
-  await elector.start();
-  await leads(elector);
+  await started(elector);
   await within(elector.stop());
   assert.deepEqual(heard, ['start true', 'leader a', 'stop stopped']);
 });
@@ -155,19 +142,14 @@ test('the three callbacks hear of the start, the stop and each new leader', asyn
 test('without releaseOnCancel a stop ends the work, writes nothing, and leaves the lease to run out', async () => {
   const { elector, storage, losses, term } = await leading(leaderElectionOptions({ leaderKey: KEY, leaseDuration: '1s', retryPeriod: 250, releaseOnCancel: false }));
   let body;
-  term.signal.addEventListener('abort', () => {
-    body = storage.get(KEY).body;
-  });
+  term.signal.addEventListener('abort', () => ({ body } = storage.get(KEY)));
   await within(elector.stop());
   assert.ok(term.signal.aborted && !elector.isLeader() && term.remaining() === 0);
   assert.deepEqual(losses.map(({ reason }) => reason), ['stopped']);
   await pause(300);
   assert.deepEqual(storage.get(KEY).body, body);
   assert.ok(!isReleased(body));
-  const other = member(storage, { serverId: 'b' });
-  await other.start();
-  const next = await within(other.waitForLeadership(), 10_000);
-  assert.ok(next.token > term.token);
+  assert.ok((await started(member(storage, { serverId: 'b' }))).token > term.token);
 });
 
 test('a stop that is told to leave the lease waits for the work, and one that is told to release it does', async () => {
@@ -192,15 +174,13 @@ test('a stop that is told to leave the lease waits for the work, and one that is
   await assert.rejects(releasing.elector.stop({ release: 'no' }), { code: 'EDGELECT_CONFIG', field: 'release' });
 });
 
-for (const [how, loads] of Object.entries({
-  import: "import { leaderElectionOptions } from 'edgelect/object-store-lock';",
-  require: "import { createRequire } from 'node:module'; const { leaderElectionOptions } = createRequire(import.meta.url)('edgelect/object-store-lock');",
-})) {
-  test(`a module of settings needs this entry alone, by ${how}`, () => {
-    const { stdout, stderr } = run(['--input-type=module', '-e', `${loads} console.log(leaderElectionOptions().leaderTimeout);`]);
-    assert.deepEqual([stdout, stderr], ['15000\n', '']);
-  });
-}
+test('a module of settings needs this entry alone, by import and by require', () => {
+  for (const loads of ['await import', "process.getBuiltinModule('module').createRequire(import.meta.url)"]) {
+    const program = `console.log((${loads}('edgelect/object-store-lock')).leaderElectionOptions().leaderTimeout);`;
+    const { stdout, stderr } = run(['--input-type=module', '-e', program]);
+    assert.deepEqual([stdout, stderr], ['15000\n', ''], loads);
+  }
+});
 
 test('what a storage of one\'s own answers, a record that JSON would change or that is too long, and a signal that is no option are refused', async () => {
   const large = new TextEncoder().encode(`{"a":"${'x'.repeat(70_000)}"}`);
@@ -208,10 +188,9 @@ test('what a storage of one\'s own answers, a record that JSON would change or t
     [{ etag: '"1"' }, /no body/], [{ etag: '"1"', body: 5 }, /no body/], [{ etag: '"1"', body: large.buffer }, /no body/], [{ etag: '"1"', body: large }, /64 KiB/],
     [{ etag: '"1"', body: `{"a":"${'ü'.repeat(40_000)}"}` }, /64 KiB/], [{ body: '{}' }, /no etag/],
   ]) await assert.rejects(over({ get: () => found, putIfMatch: () => null }, KEY).get(), { code: 'EDGELECT_STORE', message: why });
-  const storage = new MemoryStorage();
+  const [storage, circle] = [new MemoryStorage(), []];
+  circle.push(circle);
   const lock = over(storage, KEY);
-  const circle = {};
-  circle.circle = circle;
   for (const more of [{ a: NaN }, { a: () => 1 }, { a: [1n] }, { a: Symbol('a') }, { a: circle }]) {
     await assert.rejects(lock.create(record('a', more)), { code: 'EDGELECT_CONFIG', field: 'record' });
   }

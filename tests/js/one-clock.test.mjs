@@ -3,6 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Elector, Electors, MemoryStorage } from 'edgelect';
 import { Host, setTimer } from '../../js/host.js';
+import { atEnd } from './ending.mjs';
+import { replaced } from './group.mjs';
 import { virtualRuntime } from './virtual.mjs';
 
 Object.defineProperty(globalThis, 'navigator', { value: { userAgent: 'Cloudflare-Workers' }, configurable: true });
@@ -10,31 +12,42 @@ const { settle, pass, passLooking, jumpTo, nextDueMs } = virtualRuntime();
 const MINUTE = 60_000;
 const KEY = 'leader/one.json';
 
-/** A storage that tells no time, as R2's binding; each call takes `latency()` milliseconds. */
-const slow = (latency = () => 20) => {
+/** A storage that tells no time, as R2's binding; each call takes 20 ms. */
+const slow = () => {
   const memory = new MemoryStorage();
-  const after = (answer) => new Promise((resolve) => setTimeout(() => resolve(answer()), latency()));
+  const later = (answer) => new Promise((resolve) => setTimeout(() => resolve(answer()), 20));
   const undated = (found) => found && { body: found.body, etag: found.etag };
-  return { get: (key) => after(() => undated(memory.get(key))), putIfMatch: (...how) => after(() => memory.putIfMatch(...how)) };
+  return { get: (key) => later(() => undated(memory.get(key))), putIfMatch: (...how) => later(() => memory.putIfMatch(...how)) };
 };
 
-const member = (storage, options) => new Elector({ storage, lockfilePath: KEY, serverId: 'a', ...options });
+/** What a promise comes to while so much time passes. */
+const after = async (ms, promise) => {
+  await pass(ms);
+  return promise;
+};
 
-const newGroup = async (latency) => {
-  const storage = slow(latency);
-  const made = member(storage).init();
-  await pass(5_000);
-  await made;
+const member = (storage, options) => {
+  const elector = new Elector({ storage, lockfilePath: KEY, serverId: 'a', ...options });
+  atEnd(() => after(60_000, elector.stop()));
+  return elector;
+};
+
+const newGroup = async () => {
+  const storage = slow();
+  await after(5_000, member(storage).init());
   return storage;
+};
+
+/** The term of an elector that has just been started. */
+const leads = (elector) => {
+  void elector.start();
+  return after(1_000, elector.waitForLeadership());
 };
 
 test('c41 to look at a leader at each millisecond of a minute ends nothing', async () => {
   const losses = [];
   const elector = member(await newGroup(), { onLoseLeadership: (loss) => losses.push(loss) });
-  void elector.start();
-  const waiting = elector.waitForLeadership();
-  await pass(1_000);
-  const term = await waiting;
+  const term = await leads(elector);
   let without = 0;
   const left = new Set();
   await passLooking(MINUTE, () => {
@@ -46,9 +59,6 @@ test('c41 to look at a leader at each millisecond of a minute ends nothing', asy
   });
   assert.deepEqual([[...left], losses], [[true], []]);
   assert.ok(without > 60 && without < 100, `at ${without} readings nobody can say, a millisecond each`);
-  const stopped = elector.stop();
-  await pass(1_000);
-  await stopped;
 });
 
 test('c41 to look at the term of a slot at each millisecond of its job costs the job nothing', async () => {
@@ -113,16 +123,11 @@ const renewing = async (make = member) => {
   const storage = await newGroup();
   const { putIfMatch } = storage;
   const elector = make(storage);
-  void elector.start();
-  const waiting = elector.waitForLeadership();
-  await pass(1_000);
-  const term = await waiting;
+  const term = await leads(elector);
   let answer;
   storage.putIfMatch = async (...how) => {
     const written = await putIfMatch(...how);
-    await new Promise((resolve) => {
-      answer = resolve;
-    });
+    await new Promise((resolve) => (answer = resolve));
     return written;
   };
   while (!answer) await pass(100);
@@ -138,7 +143,7 @@ const besideAnother = async () => {
   void other.start();
   await settle();
   assert.ok(nextDueMs() < fenceMs);
-  return { ...group, other };
+  return group;
 };
 
 for (const [what, begin] of Object.entries({
@@ -147,7 +152,7 @@ for (const [what, begin] of Object.entries({
   'of another elector': besideAnother,
 })) {
   test(`s11 an answer that comes while the clock is held at a timer ${what} proves no authority`, async () => {
-    const { elector, other, term, answer } = await begin();
+    const { elector, term, answer } = await begin();
     assert.equal(elector.isLeader(), true);
     jumpTo(nextDueMs());
     answer();
@@ -157,17 +162,12 @@ for (const [what, begin] of Object.entries({
     assert.equal(elector.isLeader(), false, 'the timer has fired, but no other answer came');
     await pass(6_000);
     assert.equal(elector.isLeader(), true);
-    const stopped = Promise.all([elector.stop(), other?.stop()]);
-    await pass(60_000);
-    await stopped;
+    await after(60_000, elector.stop());
   });
 }
 
-test('a timer of an event that was cancelled, which nobody takes back, holds the clock no longer than its millisecond and is forgotten', () => {
-  const { setTimeout } = globalThis;
-  globalThis.setTimeout = () => {};
-  setTimer(1_000, () => {});
-  globalThis.setTimeout = setTimeout;
+test('a timer of an event that was cancelled holds the clock no longer than its millisecond and is forgotten', async () => {
+  await replaced(globalThis, 'setTimeout', () => {}, () => setTimer(1_000, () => {}));
   const [host, dueMs] = [new Host(), Date.now() + 1_000];
   assert.deepEqual([-1, 0, 1].map((ms) => host.isHeld(dueMs + ms)), [false, true, false]);
   host.isHeld(dueMs + 15 * MINUTE);
@@ -177,36 +177,17 @@ test('a timer of an event that was cancelled, which nobody takes back, holds the
 test('s10 code that goes on after its clock has moved past the fence sees it, and the election says why', async () => {
   const losses = [];
   const elector = member(await newGroup(), { onLoseLeadership: (loss) => losses.push(loss.reason) });
-  void elector.start();
-  const waiting = elector.waitForLeadership();
-  await pass(1_000);
-  const { signal } = await waiting;
-  let seen;
-  const now = Date.now;
-  Date.now = () => now() + 20_000;
-  try {
-    seen = signal.aborted;
-  } finally {
-    Date.now = now;
-  }
-  assert.equal(seen, true);
+  const { signal } = await leads(elector);
+  const { now } = Date;
+  assert.equal(await replaced(Date, 'now', () => now() + 20_000, () => signal.aborted), true);
   assert.deepEqual(losses, ['expired']);
-  const stopped = elector.stop();
-  await pass(30_000);
-  await stopped;
 });
 
 test('a question that waits is answered at once, because no event of a Worker can wake another one', async () => {
   const elector = member(await newGroup(), { serverAddr: 'a.example:443' });
-  void elector.start();
-  const waiting = elector.waitForLeadership();
-  await pass(1_000);
-  const { token } = await waiting;
+  const { token } = await leads(elector);
   const answer = elector.handleRequest(new Request(`https://a.example/health/leadership?group=${KEY}&wait=25000&term=${token}`));
   assert.equal((await answer).status, 200);
-  const stopped = elector.stop();
-  await pass(1_000);
-  await stopped;
 });
 
 test('beside the leading session of its serverId a waiting one has the stored record answer, read once an interval', async () => {

@@ -4,13 +4,13 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { before, describe, test } from 'node:test';
 import axe from 'axe-core';
-import { Electors, MemoryStorage, nodeHandler } from 'edgelect';
+import { MemoryStorage, nodeHandler } from 'edgelect';
 import { chromium } from 'playwright-core';
 import { newFolder } from '../../js/tools/cleanup.mjs';
 import { CHROMIUM } from '../../js/tools/paths.mjs';
 import { serve } from '../../js/tools/serve.mjs';
 import { atEnd, kept } from './ending.mjs';
-import { leads, member, newGroup } from './group.mjs';
+import { leads, member, newGroup, started } from './group.mjs';
 
 const NOW = Date.UTC(2026, 10, 23, 12, 0, 0);
 const MINUTE = 60_000;
@@ -83,8 +83,7 @@ describe('the page', { skip: problems }, () => {
   test('it shows a member as it is, and follows it', async () => {
     const elector = member(await newGroup(), { page: true });
     const url = await served(nodeHandler(elector));
-    await elector.start();
-    await leads(elector);
+    await started(elector);
     const page = await browser.newPage();
     const answer = await page.goto(url);
     assert.match(answer.headers()['content-security-policy'], /^default-src 'none'; script-src 'sha256-[^']+'; style-src 'sha256-[^']+'; connect-src 'self';/);
@@ -168,17 +167,6 @@ describe('the page', { skip: problems }, () => {
     assert.ok(!(await text()).includes(TOKEN) && !page.url().includes(TOKEN) && asked.every(({ url }) => url === '/status.json'));
     await page.reload();
     await page.getByText('server-1 has led').first().waitFor();
-    await page.close();
-  });
-
-  test('the page of many groups shows them all', async () => {
-    const electors = new Electors({ storage: new MemoryStorage(), serverId: 'a', page: true });
-    electors.add('one');
-    electors.add('two');
-    const page = await browser.newPage();
-    await page.goto(await served(nodeHandler(electors)));
-    await page.getByRole('heading', { name: 'two' }).waitFor();
-    assert.deepEqual(await page.getByRole('heading', { level: 2 }).allInnerTexts(), ['one', 'two']);
     await page.close();
   });
 });

@@ -8,8 +8,8 @@ import { Elector, MemoryStorage } from 'edgelect';
 import { fetchWith } from '../../js/peer-tls.js';
 import { inRoot } from '../../js/tools/paths.mjs';
 import { atEnd } from './ending.mjs';
+import { noting, putRecord, slotRecord, started, until } from './group.mjs';
 import { peered } from './peered.mjs';
-import { until } from './until.mjs';
 
 const LEASE_MS = 9_000;
 
@@ -20,8 +20,7 @@ const member = (storage, serverId, options = {}, more = {}) =>
 const leading = async (storage, options, more) => {
   const leader = await member(storage, 'a', options, more);
   await leader.elector.init();
-  await leader.elector.start();
-  await leader.elector.waitForLeadership();
+  await started(leader.elector);
   return leader;
 };
 
@@ -54,20 +53,12 @@ test('who goes away leaves room, and without room a question is answered 503, la
 });
 
 test('without a session the stored record answers, read once an interval, and of whom it names alone', async () => {
-  const inner = new MemoryStorage();
   let reads = 0;
-  const storage = {
-    get: (key) => {
-      reads += 1;
-      return inner.get(key);
-    },
-    putIfMatch: (...args) => inner.putIfMatch(...args),
-  };
+  const storage = noting(new MemoryStorage(), (name) => (reads += name === 'get'));
   const leader = await leading(storage);
   const idle = await member(storage, 'a');
   const before = reads;
-  const answers = await Promise.all(Array.from({ length: 5 }, () => ask(idle.host)));
-  await Promise.all(answers.map((answer) => answer.text()));
+  await Promise.all(Array.from({ length: 5 }, async () => (await ask(idle.host)).text()));
   const answer = await ask(idle.host);
   const { source, leaderID, remainingMs } = await answer.json();
   assert.deepEqual([answer.status, source, leaderID, remainingMs], [200, 'store', 'a', undefined]);
@@ -81,9 +72,7 @@ test('without a session the stored record answers, read once an interval, and of
 
 test('who waits for the leader of a slot is told when the slot is over', async () => {
   const storage = new MemoryStorage();
-  const past = { leaderID: 'a', lastUpdated: '0001-01-01T00:00:00Z', term: 1, session: 's', sequence: 1, leaseMs: LEASE_MS };
-  const slots = { slot: 1, slotDone: true, format: 1, acquired: '2026-01-01T00:00:00Z' };
-  await storage.putIfMatch('peers.json', JSON.stringify({ ...past, ...slots }), null);
+  putRecord(storage, { ...slotRecord(Date.now() - 3_600_000), leaseMs: LEASE_MS }, 'peers.json');
   const { elector, host, held } = await member(storage, 'a');
   let answered;
   const { outcome } = await elector.runScheduled(Date.now(), async ({ token, slot }) => {
@@ -123,9 +112,7 @@ test('no answer that a peer makes up ends the process or keeps a connection', as
   let open = 0;
   const server = createTlsServer({ key, cert }, (socket) => {
     open += 1;
-    socket.on('close', () => {
-      open -= 1;
-    });
+    socket.on('close', () => (open -= 1));
     socket.on('error', () => {});
     socket.on('data', () => socket.write(answer));
   });

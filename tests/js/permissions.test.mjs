@@ -7,14 +7,13 @@ import { Elector, EpochStorage, S3Storage } from 'edgelect';
 import { startMoto } from '../../js/tools/moto.mjs';
 import { inRoot } from '../../js/tools/paths.mjs';
 import { startSeaweed } from '../../js/tools/seaweed.mjs';
-import { kept } from './ending.mjs';
-import { startProxy } from './proxy.mjs';
-import { until } from './until.mjs';
+import { kept, startProxy, until } from './servers.mjs';
 
 const BUCKET = 'jobs';
-const ENDS_MS = 60_000;
+const REGION = 'us-east-1';
 /** An S3 of moto's has no 403 for a missing key: that `s3:ListBucket` is needed for it is in tests/answers/s3.rs. */
 const MISSING = 's3:ListBucket';
+const clientOf = (credentials, more) => new AwsClient({ ...credentials, region: REGION, retries: 0, ...more });
 
 const section = fs.readFileSync(inRoot('docs/stores.md'), 'utf8').split(/^## /m).find((text) => text.startsWith('Permissions\n'));
 const [LEASE, PROBE, EPOCHS, ...others] = [...section.matchAll(/^```json\n(.*?)^```$/gms)].map(([, text]) => JSON.parse(text).Statement);
@@ -26,11 +25,10 @@ let admin;
 before(async () => {
   moto = await startMoto();
   proxy = await kept(startProxy(moto.endpoint));
-  const anybody = new AwsClient({ accessKeyId: 'dev', secretAccessKey: 'devsecret', region: 'us-east-1', retries: 0 });
+  const anybody = clientOf({ accessKeyId: 'dev', secretAccessKey: 'devsecret' });
   const made = await anybody.fetch(`${moto.endpoint}/${BUCKET}`, { method: 'PUT', aws: { service: 's3' } });
   assert.equal(made.status, 200);
-  const all = await user(anybody, [{ Effect: 'Allow', Action: '*', Resource: '*' }]);
-  admin = new AwsClient({ ...all, region: 'us-east-1', retries: 0 });
+  admin = clientOf(await user(anybody, [{ Effect: 'Allow', Action: '*', Resource: '*' }]));
   // From here on it looks at signatures and policies.
   await fetch(`${moto.endpoint}/moto-api/reset-auth`, { method: 'POST', body: '0' });
 });
@@ -67,12 +65,15 @@ const without = (statements, action) => statements.map((one) => ({ ...one, Actio
 const actions = (statements) => statements.flatMap(({ Action }) => Action);
 
 const TIMING = { leaderTimeout: 60_000, frequentInterval: 300, requestTimeout: 10_000, storeSkew: 0 };
-const elector = (storage, lockfilePath, more) => new Elector({ storage, lockfilePath, ...TIMING, probe: false, ...more });
+const elector = (Storage, lockfilePath, where, more) =>
+  new Elector({ storage: new Storage({ region: REGION, ...where }), lockfilePath, ...TIMING, probe: false, ...more });
 
 const member = async (Storage, lockfilePath, statements, more) =>
-  elector(new Storage({ endpoint: proxy.endpoint, bucket: BUCKET, region: 'us-east-1', credentials: await user(admin, statements) }), lockfilePath, more);
+  elector(Storage, lockfilePath, { endpoint: proxy.endpoint, bucket: BUCKET, credentials: await user(admin, statements) }, more);
 
-/** The tokens of terms one after the other, each by another member and until its second renewal. */
+const ledOnce = (one, work) => one.lead(work, { signal: AbortSignal.timeout(60_000) });
+
+/** Terms one after the other, whose tokens grow, each by another member and until its second renewal; the last token. */
 const led = async (make, terms = 2) => {
   const tokens = [];
   for (let term = 0; term < terms; term += 1) {
@@ -83,53 +84,42 @@ const led = async (make, terms = 2) => {
       await until(() => one.status().requests.write >= claimed + 2);
       return token;
     };
-    tokens.push(await one.lead(work, { signal: AbortSignal.timeout(ENDS_MS) }));
+    tokens.push(await ledOnce(one, work));
   }
-  return tokens;
+  assert.ok(tokens.every((token, index) => index === 0 || token > tokens[index - 1]), String(tokens));
+  return tokens.at(-1);
 };
 
-const grows = (tokens) => tokens.every((token, index) => index === 0 || token > tokens[index - 1]);
-
-test('the page has a policy for the lease, what the probe adds to it, and one for epochs', () => {
-  assert.equal(others.length, 0);
-  assert.deepEqual(actions(LEASE), ['s3:GetObject', 's3:PutObject', MISSING]);
-  assert.deepEqual(actions(PROBE), ['s3:GetObject', 's3:PutObject', 's3:DeleteObject']);
-});
+const holds = async (one) => assert.equal((await one.doctor({ races: 1 })).finding, 'holds');
 
 test('with the policy of the lease members lead one after the other, also those that probe, and the doctor finds nothing out', async () => {
-  const tokens = await led(() => member(S3Storage, 'leader/report.json', LEASE));
-  assert.ok(grows(tokens), String(tokens));
+  const last = await led(() => member(S3Storage, 'leader/report.json', LEASE));
   const probing = await member(S3Storage, 'leader/report.json', LEASE, { probe: true });
-  assert.ok(await probing.lead(({ token }) => token, { signal: AbortSignal.timeout(ENDS_MS) }) > tokens.at(-1));
-  const one = await member(S3Storage, 'leader/report.json', LEASE);
-  const { finding, steps } = await one.doctor({ races: 1 });
+  assert.ok(await ledOnce(probing, ({ token }) => token) > last);
+  const { finding, steps } = await (await member(S3Storage, 'leader/report.json', LEASE)).doctor({ races: 1 });
   assert.equal(finding, 'unclear');
   assert.match(steps[0].why, /AccessDenied/);
   assert.deepEqual(await keys(), ['leader/report.json']);
 });
 
 test('with what the probe adds the doctor finds that the store holds, and leaves an object only without s3:DeleteObject', async () => {
-  const one = await member(S3Storage, 'leader/report.json', [...LEASE, ...PROBE]);
-  assert.equal((await one.doctor({ races: 1 })).finding, 'holds');
-  const before = await keys();
-  assert.ok(!before.some((key) => key.includes('.probe-')), String(before));
-  const leaving = await member(S3Storage, 'leader/report.json', [...LEASE, ...without(PROBE, 's3:DeleteObject')]);
-  assert.equal((await leaving.doctor({ races: 1 })).finding, 'holds');
-  assert.equal((await keys()).filter((key) => key.startsWith('leader/report.json.probe-')).length, 1);
+  for (const [statements, left] of [[PROBE, 0], [without(PROBE, 's3:DeleteObject'), 1]]) {
+    await holds(await member(S3Storage, 'leader/report.json', [...LEASE, ...statements]));
+    assert.equal((await keys()).filter((key) => key.startsWith('leader/report.json.probe-')).length, left);
+  }
 });
 
 test('with the policy of epochs members lead one after the other, clean up, and the doctor finds that the store holds', async () => {
-  const tokens = await led(() => member(EpochStorage, 'leader/my-group', EPOCHS), 4);
-  assert.ok(grows(tokens), String(tokens));
+  await led(() => member(EpochStorage, 'leader/my-group', EPOCHS), 4);
   const epochs = (await keys()).filter((key) => key.startsWith('leader/my-group/lock'));
   assert.ok(epochs.length <= 3 && !epochs.includes('leader/my-group/lock_0000000001.json'), String(epochs));
-  const one = await member(EpochStorage, 'leader/my-group', EPOCHS);
-  assert.equal((await one.doctor({ races: 1 })).finding, 'holds');
+  await holds(await member(EpochStorage, 'leader/my-group', EPOCHS));
   assert.ok(!(await keys()).some((key) => key.startsWith('leader/my-group.probe-')), 'nothing is left of it');
 });
 
 // That an error names the action that is missing is held in tests/answers/s3.rs.
 test('each policy has the actions that were sent for its objects, and no others', () => {
+  assert.equal(others.length, 0, 'one for the lease, what the probe adds to it, and one for epochs');
   const actionOf = ({ method, url }) => (url.includes('?list-type=2') ? MISSING : { GET: 's3:GetObject', PUT: 's3:PutObject', DELETE: 's3:DeleteObject' }[method]);
   const sent = (objects) => [...new Set(proxy.seen.filter(({ url }) => objects.test(url)).map(actionOf))].sort();
   const [lock, probe, list] = EPOCHS.map((statement) => actions([statement]).sort());
@@ -144,25 +134,23 @@ test('on SeaweedFS the identities of the page lead, find that the store holds an
   const weed = await startSeaweed((bucket) => ({ lease: of(SEAWEED)(bucket), epochs: of(SEAWEED_EPOCHS)(bucket), nostar: [`Read:${bucket}/leader/report.json`] }));
   try {
     const { endpoint, bucket } = weed;
-    const by = (name, Storage, key) =>
-      elector(new Storage({ endpoint, bucket, region: 'us-east-1', credentials: { accessKeyId: name, secretAccessKey: weed.secretOf(name) } }), key);
+    const keysOf = (name) => ({ accessKeyId: name, secretAccessKey: weed.secretOf(name) });
+    const by = (name, Storage, key) => elector(Storage, key, { endpoint, bucket, credentials: keysOf(name) });
     for (const [name, Storage, key] of [['lease', S3Storage, 'leader/report.json'], ['epochs', EpochStorage, 'leader/my-group']]) {
-      const tokens = await led(() => by(name, Storage, key));
-      assert.ok(grows(tokens), String(tokens));
-      assert.equal((await by(name, Storage, key).doctor({ races: 1 })).finding, 'holds');
+      await led(() => by(name, Storage, key));
+      await holds(by(name, Storage, key));
     }
-    const root = new AwsClient({ accessKeyId: weed.accessKeyId, secretAccessKey: weed.secretAccessKey, service: 's3', region: 'us-east-1', retries: 0 });
+    const { accessKeyId, secretAccessKey } = weed;
+    const root = clientOf({ accessKeyId, secretAccessKey }, { service: 's3' });
     const listed = await (await root.fetch(`${endpoint}/${bucket}?list-type=2`)).text();
     assert.ok(listed.includes('<Key>leader/report.json</Key>') && !listed.includes('report.json.probe-'), listed);
     await assert.rejects(by('lease', EpochStorage, 'leader/other').init(), /AccessDenied/);
     await assert.rejects(by('nostar', S3Storage, 'leader/report.json').init(), /AccessDenied/);
     const misspelt = `${endpoint}/misspelt/leader/report.json`;
-    for (const name of ['lease', 'epochs']) {
-      const client = new AwsClient({ accessKeyId: name, secretAccessKey: weed.secretOf(name), service: 's3', region: 'us-east-1', retries: 0 });
-      assert.equal((await client.fetch(misspelt, { method: 'PUT', body: '{}' })).status, 403);
-    }
+    const made = async (client) => (await client.fetch(misspelt, { method: 'PUT', body: '{}' })).status;
+    for (const name of ['lease', 'epochs']) assert.equal(await made(clientOf(keysOf(name), { service: 's3' })), 403);
     assert.equal((await root.fetch(misspelt)).status, 404);
-    assert.equal((await root.fetch(misspelt, { method: 'PUT', body: '{}' })).status, 200);
+    assert.equal(await made(root), 200);
   } finally {
     await weed.stop();
   }

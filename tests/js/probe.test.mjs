@@ -4,30 +4,24 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { virtualRuntime } from './virtual.mjs';
 
-// Before the package, which must find the virtual clocks wherever it looks.
 const runtime = virtualRuntime();
 const { Elector, MemoryStorage, S3Storage } = await import('edgelect');
+const { bent, noting } = await import('./group.mjs');
 
 /** What the doctor says in the end. */
 const judged = (storage, options) => runtime.passing(new Elector({ storage, lockfilePath: 'a' }).doctor(options));
 
-/** A storage of one's own whose methods are these, and how often it was asked. */
-const watched = (methods = {}) => {
-  const memory = new MemoryStorage();
-  const own = { get: (key) => memory.get(key), putIfMatch: (key, body, etag) => memory.putIfMatch(key, body, etag), ...methods };
+/** A storage of one's own whose methods are these, and how often it was asked; `onCall` hears of each call. */
+const watched = (methods = {}, onCall = () => {}) => {
   const storage = { asked: 0 };
-  for (const name of ['get', 'putIfMatch']) {
-    storage[name] = (...all) => {
-      storage.asked += 1;
-      return own[name](...all);
-    };
-  }
-  return storage;
+  const note = () => {
+    storage.asked += 1;
+    onCall();
+  };
+  return Object.assign(storage, noting(bent(new MemoryStorage(), methods), note));
 };
 
-const broken = () => {
-  throw new Error('the disk is full');
-};
+const broken = () => { throw new Error('the disk is full'); };
 const never = () => new Promise(() => {});
 
 for (const [name, methods, step, why] of [
@@ -54,12 +48,7 @@ for (const [name, methods, step, why] of [
 test('a signal ends `doctor` at whatever call it fires, with its reason, and nothing is asked any more', async () => {
   for (let call = 1; call <= 21; call += 1) {
     const [controller, reason] = [new AbortController(), new Error('enough')];
-    const memory = new MemoryStorage();
-    const aborting = (name) => (...all) => {
-      if (storage.asked === call) controller.abort(reason);
-      return memory[name](...all);
-    };
-    const storage = watched({ get: aborting('get'), putIfMatch: aborting('putIfMatch') });
+    const storage = watched({}, () => storage.asked === call && controller.abort(reason));
     const ended = new Elector({ storage, lockfilePath: 'a' }).doctor({ races: 1, signal: controller.signal }).catch((error) => error);
     await runtime.pass(2_000);
     assert.equal(await ended, reason, `call ${call}`);
@@ -124,28 +113,22 @@ test('the pause of a probe lets the process end where unref is set, and only the
 
 /** What is asked of a storage after a stop that comes `turns` microtasks after the call of this number. */
 const askedAfterStop = async (call, turns, stopping) => {
-  const storage = new MemoryStorage();
-  let calls = 0;
-  let late = 0;
-  let isStopped = false;
-  const asked = () => {
-    calls += 1;
-    if (isStopped) late += 1;
-    if (calls !== call) return;
+  let before;
+  const storage = watched({}, () => {
+    if (storage.asked !== call) return;
     let later = Promise.resolve();
     for (let index = 0; index < turns; index += 1) later = later.then(() => {});
     void later.then(() => {
       void elector.stop(stopping);
-      isStopped = true;
+      before = storage.asked;
     });
-  };
-  const counted = (name) => (...all) => asked() ?? storage[name](...all);
-  const elector = new Elector({ storage: { get: counted('get'), putIfMatch: counted('putIfMatch') }, lockfilePath: 'a', probe: true });
+  });
+  const elector = new Elector({ storage, lockfilePath: 'a', probe: true });
   void elector.start();
   await runtime.settle();
   await runtime.settle();
   await elector.stop();
-  return late;
+  return before === undefined ? 0 : storage.asked - before;
 };
 
 for (const stopping of [{}, { release: false }]) {

@@ -6,20 +6,18 @@ import { inRoot } from '../../js/tools/paths.mjs';
 import { freePorts } from '../../js/tools/seaweed.mjs';
 import { Replica } from '../../examples/read-replica/replica.mjs';
 import { bucketOptions, until, variables } from './bucket.mjs';
-import { atEnd, kept } from './ending.mjs';
 import { run, start as startProgram } from './example.mjs';
-import { startProxy } from './proxy.mjs';
+import { atEnd, kept, startProxy } from './servers.mjs';
 
 const MAIN = inRoot('examples/read-replica/main.mjs');
 // Longer than both processors may be busy with others.
 const LEASE_MS = 6_000;
 
-const env = (who, more) => ({ ...variables, EDGELECT_SERVER_ID: who, EDGELECT_STORE_SKEW: '500', ...more });
-
 const start = async (cluster, who, { port, peerPort, more }) => {
   const proxy = await kept(startProxy(bucketOptions.endpoint));
   const args = [MAIN, '--port', port, '--peer', `http://127.0.0.1:${peerPort}`, '--cluster', cluster, '--lease', LEASE_MS, ...more];
-  const program = startProgram(args, { env: env(who, { EDGELECT_ENDPOINT: proxy.endpoint }) });
+  const env = { ...variables, EDGELECT_SERVER_ID: who, EDGELECT_STORE_SKEW: '500', EDGELECT_ENDPOINT: proxy.endpoint };
+  const program = startProgram(args, { env });
   const { child, all } = program;
   await until(() => all('serves')[0] || child.exitCode !== null);
   if (child.exitCode !== null) throw new Error(`node ${who} ended with ${child.exitCode} before it served port ${port}`);
@@ -28,7 +26,7 @@ const start = async (cluster, who, { port, peerPort, more }) => {
 
 const startCluster = async (more) => {
   const cluster = `read-replica/${crypto.randomUUID()}`;
-  const init = run([MAIN, '--init', '--cluster', cluster, '--lease', LEASE_MS], { env: env('init') });
+  const init = run([MAIN, '--init', '--cluster', cluster, '--lease', LEASE_MS], { env: { ...variables, EDGELECT_SERVER_ID: 'init' } });
   assert.equal(init.status, 0, init.stderr);
   const [one, other] = await freePorts(2);
   const leader = await start(cluster, 'a', { port: one, peerPort: other, more });
@@ -54,8 +52,8 @@ const ask = async ({ url }, path, init) => {
 const put = (node, key, value) => ask(node, `/items/${key}`, { method: 'PUT', body: value });
 const get = (node, key) => ask(node, `/items/${key}`);
 
-/** Writes to every node over and over; `accepted` has what they took. */
-const writing = (...nodes) => {
+/** Writes to every node over and over until `end`; `accepted` has what they took, and no two of them at one time. */
+const writing = async (...nodes) => {
   const accepted = [];
   let goesOn = true;
   // A failed test must not write for ever.
@@ -67,14 +65,13 @@ const writing = (...nodes) => {
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   });
-  return {
-    accepted,
-    end: async () => {
-      goesOn = false;
-      await Promise.all(loops);
-      return accepted;
-    },
+  const end = async () => {
+    goesOn = false;
+    await Promise.all(loops);
+    neverTwo(accepted);
   };
+  await until(() => accepted.length > 5);
+  return { accepted, end };
 };
 
 const neverTwo = (accepted) => {
@@ -105,10 +102,9 @@ describe('two nodes', { concurrency: 4 }, () => {
     assert.equal((await put(leader, 'kept', 'before')).status, 200);
     const refused = await put(follower, 'kept', 'never');
     assert.deepEqual([refused.status, refused.leaderId], [503, 'a']);
-    const writes = writing(leader, follower);
-    await until(() => writes.accepted.length > 5);
+    const { accepted, end } = await writing(leader, follower);
     leader.child.kill('SIGKILL');
-    const before = writes.accepted.length;
+    const before = accepted.length;
     let paused = 0;
     await until(async () => {
       const { status, value } = await get(follower, 'kept');
@@ -118,12 +114,11 @@ describe('two nodes', { concurrency: 4 }, () => {
       return write.status === 200;
     });
     assert.ok(paused > 0, 'writes have paused');
-    await until(() => writes.accepted.at(-1).who === 'b');
-    const accepted = await writes.end();
+    await until(() => accepted.at(-1).who === 'b');
+    await end();
     assert.ok(accepted.length > before);
     const [first, last] = [accepted[0], accepted.at(-1)];
     assert.ok(first.who === 'a' && last.who === 'b' && last.token > first.token, JSON.stringify([first, last]));
-    neverTwo(accepted);
   });
 
   test('with heartbeats the leader pauses writes while it suspects its follower, and still leads', async () => {
@@ -148,22 +143,21 @@ describe('two nodes', { concurrency: 4 }, () => {
 
   test('a leader that cannot reach the store fences itself and stops accepting writes, and one that was stopped comes back fenced', async () => {
     const { leader, follower } = await newCluster();
-    const writes = writing(leader, follower);
-    await until(() => writes.accepted.length > 5);
+    const { accepted, end } = await writing(leader, follower);
     leader.proxy.answerWith(() => 'hang');
     await until(() => leader.all('fenced')[0]);
     assert.equal((await put(leader, 'late', 'x')).status, 503);
     assert.equal((await get(leader, 'counted')).status, 200, 'it goes on with reads');
     await until(() => follower.all('leads')[0]);
     leader.proxy.answerWith(() => undefined);
-    await until(() => writes.accepted.at(-1).who === 'b');
+    await until(() => accepted.at(-1).who === 'b');
     follower.child.kill('SIGSTOP');
     await until(() => leader.all('leads')[1]);
     assert.equal((await put(leader, 'missed', 'x')).status, 200);
     follower.child.kill('SIGCONT');
     await until(() => follower.all('fenced')[0]);
-    await until(() => writes.accepted.at(-1).who === 'a');
-    neverTwo(await writes.end());
+    await until(() => accepted.at(-1).who === 'a');
+    await end();
     assert.equal((await put(leader, 'last', 'x')).status, 200);
     const both = await Promise.all([leader, follower].map((node) => ask(node, '/snapshot')));
     assert.deepEqual(both[0].items, both[1].items, 'who was stopped has caught up');
@@ -220,7 +214,5 @@ test('a replica refuses what an earlier term wrote, and sees what it has missed'
 test('the preset is a lease of 30 s that is renewed three times in it, under a prefix of the cluster', () => {
   const { config } = new Elector({ storage: new MemoryStorage(), ...celeriant({ cluster: 'eu/prod' }) });
   const { lockfilePath, leaderTimeout, frequentInterval, margin, follow } = config;
-  assert.deepEqual({ lockfilePath, leaderTimeout, frequentInterval, margin, follow }, {
-    lockfilePath: 'eu/prod/lease.json', leaderTimeout: 30_000, frequentInterval: 10_000, margin: 3_000, follow: 'tight',
-  });
+  assert.deepEqual([lockfilePath, leaderTimeout, frequentInterval, margin, follow], ['eu/prod/lease.json', 30_000, 10_000, 3_000, 'tight']);
 });

@@ -3,31 +3,24 @@ import assert from 'node:assert/strict';
 import { execFile, execFileSync, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
-import { mock, test } from 'node:test';
+import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { buildSync } from 'esbuild';
 import { isAlive, killGroup, killMarked, nowMs } from '../../js/cli/group.js';
 import { inRoot } from '../../js/tools/paths.mjs';
-import { LEASE_MS, folder, newGroup, store } from './commanded.mjs';
+import { LEASE_MS, folder, newGroup, sh, store } from './commanded.mjs';
 import { PROGRAM, begin, edgelect, forEachRow, npmOnly } from './command.mjs';
-import { kept } from './ending.mjs';
-import { startLiar } from './liar.mjs';
-import { startProxy } from './proxy.mjs';
-import { until } from './until.mjs';
+import { replaced, started } from './group.mjs';
+import { kept, startLiar, startProxy, until } from './servers.mjs';
 
 /** What a busy machine may add to a wait that ends at once. */
 const BUSY_MS = 5_000;
 /** A shell that ignores SIGTERM, as its child does, and writes the time again and again. */
 const STUBBORN = 'trap "" TERM; while :; do date +%s%3N >> "$FILE"; sleep 0.03; done';
-const sh = (script) => ['--', 'sh', '-c', script];
-const isGone = (pid) => {
-  try {
-    process.kill(pid, 0);
-    return fs.readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
-  } catch {
-    return true;
-  }
-};
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+/** Nothing is asserted to be exact here: it ended soon. */
+const soon = (startMs, what) => assert.ok(performance.now() - startMs < BUSY_MS, what ?? `${performance.now() - startMs} ms`);
+const isGone = (pid) => !fs.existsSync(`/proc/${pid}`) || fs.readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
 
 test('the exit code is the command\'s own, its token is that of the term, and the lease is released', async () => {
   const group = await newGroup();
@@ -57,13 +50,12 @@ test('the exit code is the command\'s own, its token is that of the term, and th
 
 test('where another leads -n and --wait end with 75, and a signal ends the wait; the command is never begun', async () => {
   const { elector, run, read } = await newGroup();
-  await elector.start();
-  await elector.waitForLeadership();
+  await started(elector);
   const command = sh('echo begun >> "$FILE"');
   for (const [args, expected] of [[['-n'], 75], [['-n', '--conflict-exit-code', '9'], 9], [['--wait', '0'], 75], [['--wait', '300ms'], 75]]) {
     const startMs = performance.now();
     assert.deepEqual(await run([...args, ...command]).ended, { code: expected, signal: null }, args.join(' '));
-    assert.ok(performance.now() - startMs < BUSY_MS, args.join(' '));
+    soon(startMs, args.join(' '));
   }
   for (const [signal, code] of [['SIGTERM', 143], ['SIGINT', 130], ['SIGHUP', 129]]) {
     const waiting = run(['--json', ...command]);
@@ -78,14 +70,13 @@ test('where another leads -n and --wait end with 75, and a signal ends the wait;
 test('--wait 0 is -n: who can lead at once does, however slow the store is', async () => {
   const { run } = await newGroup();
   const slow = await kept(startProxy(store.endpoint));
-  slow.answerWith(() => new Promise((resolve) => setTimeout(resolve, 300)));
+  slow.answerWith(() => sleep(300));
   assert.deepEqual(await run(['--wait', '0', '--lease', '15s', ...sh('exit 6')], slow.endpoint).ended, { code: 6, signal: null });
 });
 
 test('after a signal a store that does not answer is waited for but for a moment', async () => {
   const { elector, run } = await newGroup();
-  await elector.start();
-  await elector.waitForLeadership();
+  await started(elector);
   const proxy = await kept(startProxy(store.endpoint));
   const waiting = run(['--json', ...sh('exit 6')], proxy.endpoint);
   await waiting.says(/"waits"/);
@@ -93,7 +84,7 @@ test('after a signal a store that does not answer is waited for but for a moment
   const startMs = performance.now();
   waiting.kill('SIGTERM');
   assert.deepEqual(await waiting.ended, { code: 143, signal: null });
-  assert.ok(performance.now() - startMs < BUSY_MS, `${performance.now() - startMs} ms`);
+  soon(startMs);
   assert.match(waiting.shown.stderr, /the lease runs out within 2000 ms/);
 });
 
@@ -110,8 +101,7 @@ test('a command that ignores SIGTERM is dead with its group before the authority
   const leader = run(['--grace', '300ms', ...sh(`${STUBBORN} & ${STUBBORN}`)], proxy.endpoint);
   await until(() => read().length > 100);
   proxy.answerWith(() => 'hang');
-  await elector.start();
-  const { token } = await elector.waitForLeadership();
+  const { token } = await started(elector);
   const ledMs = Date.now();
   assert.deepEqual(await leader.ended, { code: 76, signal: null });
   assert.match(leader.shown.stderr, /the authority was lost, so the command was ended/);
@@ -135,13 +125,12 @@ for (const [signal, what] of [['SIGKILL', 'killed'], ['SIGSTOP', 'stopped'], ['S
       process.kill(first, 'SIGKILL');
       await until(() => guardsOf(leader).some((pid) => pid !== first));
       // The new one has heard of the command by now.
-      await new Promise((resolve) => setTimeout(resolve, 1_000));
+      await sleep(1_000);
     }
     leader.kill(signal);
-    await elector.start();
-    await elector.waitForLeadership();
-    const length = read().length;
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await started(elector);
+    const { length } = read();
+    await sleep(300);
     assert.equal(read().length, length);
     leader.kill('SIGKILL');
     await leader.ended;
@@ -176,11 +165,11 @@ test('a command that ignores SIGTERM gets SIGKILL after --kill-after or at the s
     await until(() => read().length > 0);
     for (let left = times; left > 0; left -= 1) {
       leader.kill('SIGTERM');
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      await sleep(100);
     }
     const startMs = performance.now();
     assert.deepEqual(await leader.ended, { code: 137, signal: null });
-    assert.ok(performance.now() - startMs < BUSY_MS);
+    soon(startMs);
     assert.ok(isReleased());
   }
 });
@@ -207,31 +196,24 @@ test('an operator who asks the leader to step down leaves the command its grace;
   assert.match(stdout, /nobody leads: "ada" has paused the group until somebody resumes it: "a migration"/);
 });
 
-test('a wall clock that jumps ends the authority, and the command gets SIGKILL at once, as another may lead', async () => {
-  const { variables, read } = await newGroup();
-  const [preloaded, jumped] = ['jumping-clock.so', 'jumped'].map((name) => path.join(folder, name));
+test('when the wall clock passes the end of the lease the command gets SIGKILL, whatever is left of its grace: another may lead', async () => {
+  const preloaded = path.join(folder, 'jumping-clock.so');
   execFileSync('cc', ['-shared', '-fPIC', '-o', preloaded, inRoot('tests/js/jumping-clock.c')]);
-  const command = sh('trap "echo term >> $FILE; exit 0" TERM; echo ready >> $FILE; while :; do sleep 0.05; done');
-  const leader = begin(['run', ...command], { variables: { ...variables(), LD_PRELOAD: preloaded, JUMPED: jumped } });
-  await until(() => read() === 'ready\n');
-  fs.writeFileSync(jumped, '');
-  assert.deepEqual(await leader.ended, { code: 76, signal: null });
-  assert.equal(read(), 'ready\n');
-});
-
-test('a command whose term is given up gets SIGKILL when the wall clock passes the end of the lease, whatever is left of its grace', async () => {
-  const { variables, read, elector } = await newGroup({ leaseMs: 9_000 });
-  const [preloaded, jumped] = ['jumping-clock.so', 'jumped-in-grace'].map((name) => path.join(folder, name));
-  execFileSync('cc', ['-shared', '-fPIC', '-o', preloaded, inRoot('tests/js/jumping-clock.c')]);
-  const command = sh('trap "echo term >> $FILE" TERM; echo ready >> $FILE; while :; do sleep 0.05; done');
-  const leader = begin(['run', '--grace', '2s', ...command], { variables: { ...variables(), LD_PRELOAD: preloaded, JUMPED: jumped } });
-  await until(() => read() === 'ready\n');
-  await elector.stepDown();
-  await until(() => read() === 'ready\nterm\n');
-  const began = performance.now();
-  fs.writeFileSync(jumped, '');
-  assert.deepEqual(await leader.ended, { code: 76, signal: null });
-  assert.ok(performance.now() - began < 1_500, 'its grace is not waited for');
+  for (const inGrace of [false, true]) {
+    const { variables, read, elector } = await newGroup(inGrace ? { leaseMs: 9_000 } : {});
+    const jumped = path.join(folder, `jumped-${inGrace}`);
+    const command = sh(`trap "echo term >> $FILE${inGrace ? '' : '; exit 0'}" TERM; echo ready >> $FILE; while :; do sleep 0.05; done`);
+    const options = { variables: { ...variables(), LD_PRELOAD: preloaded, JUMPED: jumped } };
+    const leader = begin(['run', ...(inGrace ? ['--grace', '2s'] : []), ...command], options);
+    await until(() => read() === 'ready\n');
+    if (inGrace) await elector.stepDown();
+    await until(() => !inGrace || read() === 'ready\nterm\n');
+    const began = performance.now();
+    fs.writeFileSync(jumped, '');
+    assert.deepEqual(await leader.ended, { code: 76, signal: null });
+    assert.ok(!inGrace || performance.now() - began < 1_500, 'its grace is not waited for');
+    assert.equal(read(), inGrace ? 'ready\nterm\n' : 'ready\n');
+  }
 });
 
 test('--restart runs a command that fails again in the same term, and after a lost term in the next one', async () => {
@@ -321,20 +303,13 @@ test('the guard hears of no fence later than the true one, however long this pro
 test('a group counts as alive where /proc cannot be read', { skip: process.platform !== 'linux' && 'only Linux has /proc' }, async () => {
   const child = spawn('sleep', ['100'], { detached: true, stdio: 'ignore' });
   const ended = new Promise((resolve) => child.on('exit', resolve));
-  const failing = (method, code) => mock.method(fs, method, () => {
-    throw Object.assign(new Error(code), { code });
-  });
+  const judged = (method, code) => replaced(fs, method, () => { throw Object.assign(new Error(code), { code }); }, () => [isAlive(child.pid), killMarked('nobody')]);
   try {
     for (const [method, code] of [['readdirSync', 'ENOENT'], ['readdirSync', 'EMFILE'], ['readFileSync', 'EMFILE']]) {
-      const { mock: failed } = failing(method, code);
-      assert.deepEqual([isAlive(child.pid), killMarked('nobody')], [true, false], `${method} ${code}`);
-      failed.restore();
+      assert.deepEqual(await judged(method, code), [true, false], `${method} ${code}`);
     }
-    const { mock: gone } = failing('readFileSync', 'ENOENT');
-    assert.equal(isAlive(child.pid), false, 'each process has ended since /proc was listed');
-    gone.restore();
+    assert.equal((await judged('readFileSync', 'ENOENT'))[0], false, 'each process has ended since /proc was listed');
   } finally {
-    mock.restoreAll();
     killGroup(child.pid, 'SIGKILL');
     await ended;
   }

@@ -3,32 +3,27 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Elector, S3Storage } from 'edgelect';
 import { bucketOptions, credentials, freshKey, getLease, getObject, newGroup, putObject, until } from './bucket.mjs';
-import { atEnd, kept } from './ending.mjs';
-import { startProxy } from './proxy.mjs';
+import { atEnd, kept, startProxy } from './servers.mjs';
 
 const FAST = { leaderTimeout: 1500, frequentInterval: 400, storeSkew: 500, follow: 'tight' };
 
 const member = (lockfilePath, options = {}, bucket = {}) => {
-  const storage = new S3Storage({ ...bucketOptions, ...bucket });
-  const elector = new Elector({ storage, ...FAST, lockfilePath, ...options });
+  const elector = new Elector({ storage: new S3Storage({ ...bucketOptions, ...bucket }), ...FAST, lockfilePath, ...options });
   atEnd(() => elector.stop());
   return elector;
 };
-
 const proxied = () => kept(startProxy(bucketOptions.endpoint));
 
 test('one leads over a real store, and a crash is survived with a higher token', async () => {
   const key = await newGroup('crash');
-  let cut = false;
   const proxy = await proxied();
-  proxy.answerWith(() => (cut ? 'hang' : undefined));
   const a = member(key, { serverId: 'a' }, { endpoint: proxy.endpoint });
   await a.start();
   const first = await a.waitForLeadership();
   const b = member(key, { serverId: 'b' });
   await b.start();
   await until(() => b.leaderId() === 'a');
-  cut = true;
+  proxy.answerWith(() => 'hang');
   const cutMs = performance.now();
   const second = await b.waitForLeadership();
   const tookMs = performance.now() - cutMs;
@@ -36,7 +31,7 @@ test('one leads over a real store, and a crash is survived with a higher token',
   assert.ok(first.signal.aborted, 'the one that was cut off has fenced itself');
   assert.ok(tookMs < 8 * FAST.leaderTimeout, `${tookMs} ms`);
   assert.equal((await getLease(key)).leaderID, 'b');
-  cut = false;
+  proxy.answerWith(() => undefined);
   await until(() => a.leaderId() === 'b');
   assert.equal(a.isLeader(), false);
 });
@@ -60,9 +55,7 @@ test('a leader makes one request per renewal and no read', async () => {
 test('an error of the store has the failed operation as its cause, as a copy without the request', async () => {
   const closed = await startProxy(bucketOptions.endpoint);
   await closed.close();
-  const noRole = async () => {
-    throw Object.assign(new Error('no role'), { secret: 'hidden' });
-  };
+  const noRole = () => Promise.reject(Object.assign(new Error('no role'), { secret: 'hidden' }));
   for (const [bucket, cause] of [
     [{ endpoint: closed.endpoint }, 'fetch failed (ECONNREFUSED)'],
     [{ credentials: noRole }, 'no role'],

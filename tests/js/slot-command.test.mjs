@@ -2,14 +2,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { begin, edgelect } from './command.mjs';
-import { LEASE_MS, newGroup, store } from './commanded.mjs';
-import { kept } from './ending.mjs';
-import { slotRecord } from './group.mjs';
-import { startProxy } from './proxy.mjs';
-import { until } from './until.mjs';
+import { LEASE_MS, newGroup, sh, store } from './commanded.mjs';
+import { slotRecord, started } from './group.mjs';
+import { kept, startProxy, until } from './servers.mjs';
 
 const HOUR_MS = 3_600_000;
-const sh = (script) => ['--', 'sh', '-c', script];
 
 /** A group whose slots until a week ago have run, so that no test waits for the clock; its lease is one that a busy machine keeps. */
 const running = async (leaseMs = 15_000) => {
@@ -48,8 +45,7 @@ test('a command that fails gives its code, and the record says that it failed', 
 
 test('not run: another holds the lease (75), the group is new (3), no period (2)', async () => {
   const led = await running(LEASE_MS);
-  await led.elector.start();
-  await led.elector.waitForLeadership();
+  await started(led.elector);
   const fresh = await newGroup({ starts: false });
   for (const [group, args, code, stderr] of [
     [led, ['--period', '1h', '--budget', '9s'], 75, /did not run: somebody else held the lease/],
@@ -66,8 +62,7 @@ test('not run: another holds the lease (75), the group is new (3), no period (2)
 
 test('a store that fails to the end of the budget is 1 and no conflict; one that has only stumbled says who holds the lease', async () => {
   const led = await running(LEASE_MS);
-  await led.elector.start();
-  await led.elector.waitForLeadership();
+  await started(led.elector);
   const stumbling = await kept(startProxy(store.endpoint));
   stumbling.answerWith(() => (stumbling.seen.length <= 2 ? { status: 503 } : undefined));
   const slot = (group, endpoint) => edgelect(['slot', '--period', '1h', '--budget', '9s', '--conflict-exit-code', '0', ...sh('echo begun >> "$FILE"')], { variables: group.variables(endpoint) });

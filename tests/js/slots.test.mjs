@@ -5,8 +5,6 @@ import { virtualRuntime } from './virtual.mjs';
 
 const MINUTE = 60_000;
 const FIRST = Date.UTC(2026, 10, 21, 12);
-
-// Before the package, which must find the virtual clocks wherever it looks.
 const runtime = virtualRuntime(FIRST + 24 * 60 * MINUTE);
 runtime.flow();
 const { EdgelectError, MemoryStorage } = await import('edgelect');
@@ -23,14 +21,7 @@ const slot = (minute) => FIRST + minute * MINUTE;
 const failing = () => assert.fail('it ran');
 /** Keeps the event loop busy: the clocks go on, and no timer runs. */
 const block = (ms) => runtime.jumpTo(Date.now() + ms);
-/** What a suspend leaves behind: the wall clock alone has gone on. */
-const sleep = (context, ms) => {
-  const { now } = Date;
-  context.mock.method(Date, 'now', () => now() + ms);
-};
-const hangs = (term) => fired(term.signal).then(() => {
-  throw term.signal.reason;
-});
+const hangs = (term) => fired(term.signal).then(() => Promise.reject(term.signal.reason));
 
 test('c54 five triggers for one slot run it once, with the slot and a token', async () => {
   const storage = slotGroup();
@@ -74,13 +65,13 @@ test('a job that throws, at once or later, is reported, counted, and run again o
   }
 });
 
-for (const [how, { job, slotResult, releases }] of Object.entries({
-  'throws its reason': { job: hangs, slotResult: 'stopped', releases: true },
-  'ends well, but late': { job: (term) => fired(term.signal).then(() => pause(1500)), releases: false },
-  // Nothing is written under it: the lease runs out.
-  'ignores it': { job: () => new Promise(() => {}), releases: false },
-})) {
-  test(`the signal of the caller rejects with its reason, and the slot of a job that then ${how} is not done`, async () => {
+test('the signal of the caller rejects with its reason, and the slot of a job that throws that, ends late or ignores it is not done', async () => {
+  for (const [job, ...recorded] of [
+    [hangs, 'stopped', true],
+    [(term) => fired(term.signal).then(() => pause(1500)), undefined, false],
+    // Nothing is written under it: the lease runs out.
+    [() => new Promise(() => {}), undefined, false],
+  ]) {
     const storage = slotGroup();
     const controller = new AbortController();
     const options = { policy: 'atLeastOnce', signal: controller.signal };
@@ -88,18 +79,17 @@ for (const [how, { job, slotResult, releases }] of Object.entries({
     await until(() => recordIn(storage).slot === slot(1));
     controller.abort(new Error('enough'));
     await assert.rejects(within(running), /enough/);
-    const { slotDone, slotResult: result, slotFailures } = recordIn(storage);
-    assert.deepEqual([slotDone, result, slotFailures, isReleased(storage)], [false, slotResult, undefined, releases]);
+    const { slotDone, slotResult, slotFailures } = recordIn(storage);
+    assert.deepEqual([slotDone, slotFailures, slotResult, isReleased(storage)], [false, undefined, ...recorded], String(job));
     await assert.rejects(member(storage).runScheduled(slot(2), failing, options), /enough/);
-  });
-}
+  }
+});
 
-for (const [how, { pass, outcome }] of Object.entries({
-  'ends before its lease does': { pass: () => block(800), outcome: 'done' },
-  'blocks the event loop beyond its lease': { pass: () => block(950), outcome: 'lost' },
-  'goes on after the machine has slept beyond its lease': { pass: (context) => sleep(context, 950), outcome: 'lost' },
-})) {
-  test(`a job that was told to stop and ${how} is ${outcome}`, async (context) => {
+test('a job that was told to stop is done if it ends before its lease does, and lost after that', async ({ mock }) => {
+  const { now } = Date;
+  /** What a suspend leaves behind: the wall clock alone has gone on. */
+  const sleep = () => mock.method(Date, 'now', () => now() + 950);
+  for (const [pass, outcome] of [[() => block(800), 'done'], [() => block(950), 'lost'], [sleep, 'lost']]) {
     for (const stop of [(term) => term.resign(), () => process.emit('SIGUSR2')]) {
       const storage = slotGroup();
       const elector = member(storage);
@@ -109,18 +99,18 @@ for (const [how, { pass, outcome }] of Object.entries({
         await pause(1);
         stop(term);
         assert.ok(term.signal.aborted);
-        pass(context);
+        pass();
         return 'value';
       }));
       forget();
-      context.mock.restoreAll();
+      mock.restoreAll();
       const done = outcome === 'done';
       assert.deepEqual([result.outcome, result.value, result.recorded], [outcome, done ? 'value' : undefined, done]);
       assert.equal(result.error?.code, done ? undefined : 'EDGELECT_LOST');
       assert.deepEqual([recordIn(storage).slotDone, isReleased(storage)], [done, done]);
     }
-  });
-}
+  }
+});
 
 /** The result of a trigger whose engine says `ends`, after one job that ran well where `ran` says so. */
 const scripted = async (ends, { ran }) => {
@@ -129,10 +119,7 @@ const scripted = async (ends, { ran }) => {
   return runs.run((onEvent) => {
     const end = () => [...ends, { type: 'finished' }].forEach((event) => onEvent(event));
     return {
-      alive: true,
-      tick: () => {},
-      stop: () => {},
-      standing: () => ({ term: 7, remainingMs: 60_000, proven: true }),
+      alive: true, tick: () => {}, stop: () => {}, standing: () => ({ term: 7, remainingMs: 60_000, proven: true }),
       slotEnded: (term) => {
         onEvent({ type: 'lost', term, reason: 'done' });
         onEvent({ type: 'slotClosed', term, recorded: true });
@@ -167,13 +154,8 @@ test('a slot that is not run here has its outcome and its reason', async () => {
 });
 
 const WRONG_OPTIONS = { policy: 'exactlyOnce', missed: 'some', period: 999, attempts: 0, budget: 5, subrequests: 1, signal: 5 };
-
 /** Options of a class, whose getters are its prototype's. */
-const ofClass = (name, value) => {
-  const Options = class {};
-  Object.defineProperty(Options.prototype, name, { get: () => value });
-  return new Options();
-};
+const ofClass = (name, value) => Object.create(Object.defineProperty({}, name, { get: () => value }));
 
 test('what cannot be meant is refused by name, and nothing is asked of the store', async () => {
   const storage = { get: () => assert.fail('it was asked'), putIfMatch: () => assert.fail('it was asked') };

@@ -10,14 +10,11 @@ const LED = /^(\S+) leads with token (\d+)$/;
 const MAIN = inRoot('examples/sqlite-storage/main.mjs');
 
 const newFile = () => `${newFolder('sqlite')}/shared.sqlite`;
-
 const start = (args) => example.start(args, { node: NODE_24, read: (line) => line });
 const run = (...args) => example.run(args, { node: NODE_24 });
-
 const member = (file, name) => {
-  const started = start([MAIN, '--file', file, '--name', name]);
-  const tokens = () => started.heard.flatMap((line) => LED.exec(line)?.[2] ?? []).map(Number);
-  return { ...started, name, tokens };
+  const one = start([MAIN, '--file', file, '--name', name]);
+  return { ...one, name, tokens: () => one.heard.flatMap((line) => LED.exec(line)?.[2] ?? []).map(Number) };
 };
 
 test('two processes elect over one SQLite file: one leads, and after its end and after its death the other one, with a greater token', async () => {

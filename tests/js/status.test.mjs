@@ -8,6 +8,7 @@ import { promisify } from 'node:util';
 import { inRoot } from '../../js/tools/paths.mjs';
 import { PROGRAM, begin, edgelect, forEachRow, npmOnly } from './command.mjs';
 import { folder, newGroup, store } from './commanded.mjs';
+import { started } from './group.mjs';
 import { onTerminal } from './terminal.mjs';
 
 /** The lines that a terminal of so many columns shows. */
@@ -19,8 +20,7 @@ const shownOn = async (columns, args, variables) => {
 
 test('status names who leads, since when and for how long, as a table, as a list on 40 columns, and as JSON', async () => {
   const group = await newGroup();
-  await group.elector.start();
-  const { token } = await group.elector.waitForLeadership();
+  const { token } = await started(group.elector);
   const { code, stdout } = await edgelect(['status'], { variables: group.variables() });
   assert.equal(code, 0);
   const [head, row] = stdout.split('\n');
@@ -150,13 +150,12 @@ test('plan counts what the documentation counts', npmOnly, async () => {
 
 test('bash completes commands, options and what an option takes', npmOnly, async () => {
   const { stdout } = await edgelect(['completions', 'bash']);
-  const complete = async (...words) => {
+  for (const [expected, ...words] of [
+    ['status', 'sta'], ['--nonblock', 'run', '--non'], ['dynamodb', 'status', '--store', 'd'], ['r2 route53', 'plan', '--store', 'r'],
+    // The shell completes files.
+    ['', 'run', '--bucket', 'x'],
+  ]) {
     const script = `${stdout}\nCOMP_WORDS=(edgelect ${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length}; _edgelect; echo "\${COMPREPLY[*]}"`;
-    return (await promisify(execFile)('bash', ['-c', script])).stdout.trim();
-  };
-  assert.equal(await complete('sta'), 'status');
-  assert.equal(await complete('run', '--non'), '--nonblock');
-  assert.equal(await complete('status', '--store', 'd'), 'dynamodb');
-  assert.equal(await complete('plan', '--store', 'r'), 'r2 route53');
-  assert.equal(await complete('run', '--bucket', 'x'), '', 'the shell completes files');
+    assert.equal((await promisify(execFile)('bash', ['-c', script])).stdout.trim(), expected, words.join(' '));
+  }
 });

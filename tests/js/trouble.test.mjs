@@ -3,16 +3,14 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { test } from 'node:test';
-import { atEnd, kept } from './ending.mjs';
-import { serve } from './loopback.mjs';
+import { atEnd, kept, serve } from './servers.mjs';
 import { inRoot } from '../../js/tools/paths.mjs';
 import { virtualRuntime } from './virtual.mjs';
 
-// Before the package, which must find the virtual clocks wherever it looks.
 const runtime = virtualRuntime();
 runtime.flow();
 const { DynamoDBStorage, EdgelectError, Electors, EpochStorage, MemoryStorage, S3Storage } = await import('edgelect');
-const { FAST, KEY, bent, fired, leads, member, newGroup, pause, putRecord, replaced, until, within } = await import('./group.mjs');
+const { FAST, KEY, fired, leads, member, newGroup, noting, pause, putRecord, replaced, started, until, within } = await import('./group.mjs');
 
 const s3Error = (code) => `<?xml version="1.0"?><Error><Code>${code}</Code><Message>no</Message></Error>`;
 const credentials = { accessKeyId: 'AK', secretAccessKey: 'shown-nowhere' };
@@ -34,12 +32,14 @@ const warned = async (work) => {
 /** A storage whose calls throw what `broken.why` is, while it is something. */
 const breakable = (storage) => {
   const broken = { why: null };
-  const unless = (name) => async (...how) => {
+  const note = () => {
     if (broken.why) throw new Error(broken.why);
-    return storage[name](...how);
   };
-  return { broken, storage: bent(storage, { get: unless('get'), putIfMatch: unless('putIfMatch') }) };
+  return { broken, storage: noting(storage, note) };
 };
+
+/** What a member answers to a question for this path. */
+const asked = (one, path = '/status.json', how = undefined) => one.handleRequest(new Request(`http://localhost${path}`, how));
 
 test('a store that refuses for good rejects start, lead and runScheduled', async () => {
   const storage = refusingBucket(403, 'SignatureDoesNotMatch');
@@ -50,15 +50,13 @@ test('a store that refuses for good rejects start, lead and runScheduled', async
     assert.ok(!error.message.includes('shown-nowhere'));
     return true;
   };
+  const calls = [(one) => one.start(), (one) => one.lead(() => {}), (one) => one.runScheduled(Date.now(), () => {})];
   const lines = await warned(async () => {
-    await assert.rejects(within(member(storage).start(), 10_000), judge);
-    await assert.rejects(within(member(storage).lead(() => {}), 10_000), judge);
-    await assert.rejects(within(member(storage).runScheduled(Date.now(), () => {}), 10_000), judge);
+    for (const call of calls) await assert.rejects(within(call(member(storage)), 10_000), judge);
   });
   assert.deepEqual(lines, []);
 });
 
-/** Runs a program in a process of its own: `[code, stdout, stderr]`. */
 const runToEnd = (program) =>
   new Promise((resolve) => {
     const options = { cwd: inRoot(), env: { PATH: process.env.PATH }, timeout: 30_000 };
@@ -82,9 +80,7 @@ test('a start that nobody waits for ends the process with its error, unless onEr
 });
 
 test('a problem that lasts, and its end, is a line each and ends nobody, unless onError has it, warn is false or the console throws', async () => {
-  const forbidden = () => {
-    throw new Error('no console');
-  };
+  const forbidden = () => { throw new Error('no console'); };
   for (const [options, shown, heard, warn] of [
     [{}, 2, 0], [{ onError: true }, 0, 1], [{ onError: true, warn: true }, 2, 1], [{ warn: false }, 0, 0], [{}, 0, 0, forbidden],
   ]) {
@@ -111,8 +107,7 @@ test('a store that worked ends nobody, whatever it says; as JSON each line is on
   const run = (options) => warned(async () => {
     broken.why = null;
     const elector = member(storage, { log: 'json', ...options });
-    await elector.start();
-    await leads(elector);
+    await started(elector);
     broken.why = new Error('NotCapable: one\ntwo');
     await until(() => elector.status().error !== null && !elector.isLeader());
     assert.notEqual(elector.status().role, 'stopped');
@@ -132,8 +127,7 @@ test('a store that worked ends nobody, whatever it says; as JSON each line is on
 test('start has heard of the leader when it resolves, and says what it waits for', async () => {
   const storage = await newGroup();
   const first = member(storage, { serverId: 'first' });
-  await first.start();
-  await leads(first);
+  await started(first);
   const second = member(storage, { serverId: 'second' });
   await second.start();
   assert.equal(second.leaderId(), 'first');
@@ -150,8 +144,7 @@ test('the reason of a signal names what kept the lease from being renewed, and n
   const memory = await newGroup();
   const { broken, storage } = breakable(memory);
   const elector = member(storage, { warn: false });
-  await elector.start();
-  await leads(elector);
+  await started(elector);
   // Another make takes our name once: that stays a warning after this member has won the lease back.
   await putRecord(memory, { leaderID: 'a', leaderAddr: '', lastUpdated: new Date().toISOString() });
   await until(() => !elector.isLeader());
@@ -163,10 +156,9 @@ test('the reason of a signal names what kept the lease from being renewed, and n
   const term = await leads(elector);
   broken.why = 'the cable is out';
   await within(fired(term.signal));
-  const { reason } = term.signal;
-  assert.equal(reason.code, 'EDGELECT_LOST');
-  assert.equal(reason.cause?.code, 'EDGELECT_STORE');
-  assert.match(reason.cause.message, /the cable is out/);
+  const { code, cause } = term.signal.reason;
+  assert.deepEqual([code, cause?.code], ['EDGELECT_LOST', 'EDGELECT_STORE']);
+  assert.match(cause.message, /the cable is out/);
   broken.why = null;
   const next = await leads(elector);
   await elector.stop();
@@ -176,46 +168,35 @@ test('the reason of a signal names what kept the lease from being renewed, and n
 test('onStatus hears of each change, in order, and of no mere passing of time', async () => {
   const seen = [];
   const elector = member(new MemoryStorage(), { onStatus: ({ role, waiting }) => seen.push([role, waiting?.reason ?? null]) });
-  await elector.start();
-  await leads(elector);
+  await started(elector);
   await pause(3 * FAST.frequentInterval);
   await elector.stop();
-  assert.deepEqual(seen.at(0), ['candidate', 'store']);
-  assert.deepEqual(seen.at(-1), ['stopped', null]);
+  assert.deepEqual([seen.at(0), seen.at(-1)], [['candidate', 'store'], ['stopped', null]]);
   const roles = seen.map(([role]) => role).filter((role, at, all) => role !== all[at - 1]);
   assert.deepEqual(roles.slice(0, 2), ['candidate', 'leader']);
   assert.ok(seen.some(([, reason]) => reason === 'grace'));
   assert.ok(seen.length < 10, JSON.stringify(seen));
 });
 
-test('diagnostics channels tell of terms, problems and slots', async () => {
-  const heard = { term: [], error: [], slot: [], status: [] };
-  const listeners = Object.entries(heard).map(([name, list]) => [`edgelect:${name}`, (message) => list.push(message)]);
-  for (const [name, listener] of listeners) subscribe(name, listener);
-  try {
-    const { broken, storage } = breakable(await newGroup());
-    const elector = member(storage, { warn: false });
-    await elector.start();
-    const { token } = await leads(elector);
-    broken.why = 'trouble';
-    await until(() => heard.error.length > 0);
-    broken.why = null;
-    await elector.stop();
-    assert.deepEqual(heard.term.slice(0, 1), [{ group: KEY, term: token, how: 'acquired' }]);
-    assert.equal(heard.term.find(({ how }) => how === 'lost').term, token);
-    assert.match(heard.error[0].error.message, /trouble/);
-    assert.ok(heard.status.some(({ role }) => role === 'leader'));
-  } finally {
-    for (const [name, listener] of listeners) unsubscribe(name, listener);
-  }
+test('diagnostics channels tell of terms, problems and status', async () => {
+  const heard = { term: [], error: [], status: [] };
+  for (const [name, list] of Object.entries(heard)) subscribe(`edgelect:${name}`, (message) => list.push(message));
+  const { broken, storage } = breakable(await newGroup());
+  const elector = member(storage, { warn: false });
+  const { token } = await started(elector);
+  broken.why = 'trouble';
+  await until(() => heard.error.length > 0);
+  broken.why = null;
+  await elector.stop();
+  assert.deepEqual(heard.term.slice(0, 1), [{ group: KEY, term: token, how: 'acquired' }]);
+  assert.equal(heard.term.find(({ how }) => how === 'lost').term, token);
+  assert.match(heard.error[0].error.message, /trouble/);
+  assert.ok(heard.status.some(({ role }) => role === 'leader'));
 });
 
 test('a listener that stops the elector gets in the way of no callback', async () => {
   const seen = [];
-  const elector = member(await newGroup(), {
-    onAcquireLeadership: () => void seen.push('acquired'),
-    onLoseLeadership: () => void seen.push('lost'),
-  });
+  const elector = member(await newGroup(), { onAcquireLeadership: () => void seen.push('acquired'), onLoseLeadership: () => void seen.push('lost') });
   const listener = ({ how }) => how === 'acquired' && void elector.stop({ release: false });
   subscribe('edgelect:term', listener);
   try {
@@ -229,18 +210,16 @@ test('a listener that stops the elector gets in the way of no callback', async (
 
 test('a member shows its status, and of a session that is its name the beginning alone', async () => {
   const elector = member(await newGroup(), { serverId: undefined });
-  const ask = (how) => elector.handleRequest(new Request('http://localhost/status.json', how));
-  assert.equal((await (await ask()).json()).role, 'stopped');
-  await elector.start();
-  await leads(elector);
+  assert.equal((await (await asked(elector)).json()).role, 'stopped');
+  await started(elector);
   const { session, serverId, leaderId } = elector.status();
   assert.deepEqual([serverId, leaderId], [session, session]);
-  const text = await (await ask()).text();
+  const text = await (await asked(elector)).text();
   const name = `${session.slice(0, 8)}…`;
   const shown = JSON.parse(text);
   assert.deepEqual([shown.role, shown.serverId, shown.leaderId, 'session' in shown], ['leader', name, name, false]);
   assert.ok(!text.includes(session.slice(0, 9)));
-  assert.equal((await ask({ method: 'POST' })).status, 405);
+  assert.equal((await asked(elector, undefined, { method: 'POST' })).status, 405);
   await elector.stop();
 });
 
@@ -249,29 +228,25 @@ const throwing = () => Promise.reject(new Error(SECRET));
 const ofS3 = (bucket) => ({ endpoint: 'http://127.0.0.1:1', bucket, region: 'auto', pathStyle: true, credentials: throwing });
 
 for (const [name, [storage, shown, lockfilePath = KEY]] of Object.entries({
-  'a storage': [{ get: throwing, putIfMatch: throwing }, 'custom storage, key "a": it failed; the log says why'],
-  'a storage with a quote in its key': [{ get: throwing, putIfMatch: throwing }, 'custom storage, key "a\\": \\"b": it failed; the log says why', 'a": "b'],
-  'a locker': [{ tryAcquire: throwing, renew: throwing, release: throwing }, 'locker, key "a": it failed; the log says why'],
-  'a provider of S3': [new S3Storage(ofS3('jobs')), 'S3 bucket "jobs" at http://127.0.0.1:1: the credentials provider failed; the log says why'],
+  'a storage': [{ get: throwing, putIfMatch: throwing }, /^custom storage, key "a": it failed; the log says why$/],
+  'a storage with a quote in its key': [{ get: throwing, putIfMatch: throwing }, /^custom storage, key "a\\": \\"b": it failed; the log says why$/, 'a": "b'],
+  'a locker': [{ tryAcquire: throwing, renew: throwing, release: throwing }, /^locker, key "a": it failed; the log says why$/],
+  'a provider of S3': [new S3Storage(ofS3('jobs')), /^S3 bucket "jobs" at http:\/\/127\.0\.0\.1:1: the credentials provider failed; the log says why$/],
   'a provider over epochs': [new EpochStorage(ofS3('jobs')), /^S3 .*: the credentials provider failed; the log says why$/],
   'a provider of DynamoDB': [new DynamoDBStorage({ table: 'jobs', region: 'eu-central-1', credentials: throwing }), /^DynamoDB .*: the credentials provider failed; the log says why$/],
 })) {
   test(`what ${name} threw is shown to its own program alone`, async () => {
-    const options = { ...FAST, lockfilePath: undefined, serverId: 'a', warn: false, page: true };
-    const electors = new Electors({ storage, ...options });
+    const electors = new Electors({ storage, ...FAST, lockfilePath: undefined, serverId: 'a', warn: false, page: true });
     const elector = electors.add(lockfilePath);
     atEnd(() => within(electors.stop()));
     await elector.start();
     await until(() => elector.status().error?.includes(SECRET));
     for (const one of [elector, electors]) {
       for (const path of ['/status.json', `/status.json?group=${encodeURIComponent(lockfilePath)}`, '/metrics', '/', '/health/leadership']) {
-        const text = await (await one.handleRequest(new Request(`http://localhost${path}`))).text();
-        assert.ok(!text.includes('hunter2'), `${path}: ${text}`);
+        assert.doesNotMatch(await (await asked(one, path)).text(), /hunter2/, path);
       }
     }
-    const { error } = await (await elector.handleRequest(new Request('http://localhost/status.json'))).json();
-    if (typeof shown === 'string') assert.equal(error, shown);
-    else assert.match(error, shown);
+    assert.match((await (await asked(elector)).json()).error, shown);
   });
 }
 
@@ -286,8 +261,7 @@ test('what a callback threw, and a storage that fails for good, is shown to its 
     const starting = elector.start();
     if (!onAcquireLeadership) await assert.rejects(starting, { code: 'EDGELECT_STORE' });
     await until(() => elector.status().error?.includes(SECRET));
-    const answer = await elector.handleRequest(new Request('http://localhost/status.json'));
-    assert.equal((await answer.json()).error, shown);
+    assert.equal((await (await asked(elector)).json()).error, shown);
     await elector.stop();
   }
 });

@@ -1,4 +1,3 @@
-/** Waits for a condition, and gives what it found. */
 export const until = async (holds, limitMs = 30_000) => {
   const endMs = Date.now() + limitMs;
   for (;;) {

@@ -9,10 +9,12 @@ const read = (file) => fs.readFileSync(inRoot(file), 'utf8');
 /** What the Worker knows: the lists at the head of src/vars.rs, before its first function. */
 const known = () => [...read('src/vars.rs').split('\npub fn ')[0].matchAll(/"(EDGELECT_[A-Z0-9_]+)"/g)].map(([, name]) => name).sort();
 
-test('docs/options.md has each variable once, with its default and its rule', () => {
+test('docs/options.md has each variable once, with its default and its rule, and so has Env', () => {
   const rows = read('docs/options.md').split('\n').filter((line) => line.startsWith('| `EDGELECT_')).map((line) => line.slice(1, -1).split(' | '));
   assert.deepEqual(rows.map(([name]) => /`(\w+)`/.exec(name)[1]).sort(), known());
   for (const row of rows) assert.ok(row.length === 3 && row.every((cell) => cell.trim() !== ''), row.join('|'));
+  const typed = [...read('js/worker-env.d.ts').matchAll(/^ {2}(EDGELECT_[A-Z0-9_]+)\?:/gm)].map(([, name]) => name);
+  assert.deepEqual(typed.sort(), known());
 });
 
 test('each page, and each part of one, that an error names is there', () => {
@@ -25,11 +27,6 @@ test('each page, and each part of one, that an error names is there', () => {
     const headings = [...read(page).matchAll(/^#+ (.*)$/gm)].map(([, heading]) => heading.toLowerCase().replace(/[^a-z0-9 -]/g, '').replaceAll(' ', '-'));
     assert.ok(part === undefined || headings.includes(part), one);
   }
-});
-
-test('Env has each variable, and no other', () => {
-  const names = [...read('js/worker-env.d.ts').matchAll(/^ {2}(EDGELECT_[A-Z0-9_]+)\?:/gm)].map(([, name]) => name);
-  assert.deepEqual(names.sort(), known());
 });
 
 /** The rows of the first table below a heading of docs/options.md, in cells. */

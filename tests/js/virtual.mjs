@@ -1,4 +1,5 @@
-// A runtime in which time passes only when a test says so: clocks, timers and a bucket behind `fetch`.
+// A runtime in which time passes only when a test says so: clocks, timers and a bucket behind `fetch`. It is made before the package
+// is loaded, which must find the virtual clocks wherever it looks.
 
 /** Turns of the event loop within which everything has happened that needs no time. */
 const QUIET_TURNS = 3;
@@ -8,23 +9,18 @@ export const virtualRuntime = (startMs = Date.UTC(2026, 10, 21)) => {
   let nowMs = startMs;
   let flowing = false;
   let pump;
-  let numbers = 0;
-  const pending = new Map();
+  const pending = new Set();
   const buckets = new Map();
 
   globalThis.setTimeout = (callback, ms = 0, ...rest) => {
-    numbers += 1;
-    const timer = { number: numbers, dueMs: nowMs + Math.max(1, ms), keeps: true, run: () => callback(...rest) };
-    timer.unref = () => {
-      timer.keeps = false;
-      return timer;
-    };
-    pending.set(timer.number, timer);
+    const timer = { dueMs: nowMs + Math.max(1, ms), keeps: true, run: () => callback(...rest) };
+    timer.unref = () => Object.assign(timer, { keeps: false });
+    pending.add(timer);
     if (flowing && !pump) turn(0);
     pump?.ref();
     return timer;
   };
-  globalThis.clearTimeout = (timer) => pending.delete(timer?.number);
+  globalThis.clearTimeout = (timer) => pending.delete(timer);
   globalThis.performance.now = () => nowMs - startMs;
   Date.now = () => nowMs;
   globalThis.fetch = async (url, init) => buckets.get(new URL(url).port).fetch(url, init);
@@ -38,7 +34,7 @@ export const virtualRuntime = (startMs = Date.UTC(2026, 10, 21)) => {
 
   const fire = (timer) => {
     nowMs = Math.max(nowMs, timer.dueMs);
-    pending.delete(timer.number);
+    pending.delete(timer);
     timer.run();
   };
 
@@ -82,9 +78,7 @@ export const virtualRuntime = (startMs = Date.UTC(2026, 10, 21)) => {
   };
 
   /** The clocks go on, and no timer has run. */
-  const jumpTo = (ms) => {
-    nowMs = Math.max(nowMs, ms);
-  };
+  const jumpTo = (ms) => (nowMs = Math.max(nowMs, ms));
 
   /** Time passes millisecond by millisecond, and `look` runs at each before any timer that is due there. */
   const passLooking = async (ms, look) => {
@@ -98,16 +92,14 @@ export const virtualRuntime = (startMs = Date.UTC(2026, 10, 21)) => {
   /** A bucket with one object in it that honours conditions. */
   const bucket = () => {
     const port = String(10_000 + buckets.size);
-    let object = null;
-    let requests = 0;
-    let own = null;
-    const httpDate = (ms) => new Date(ms).toUTCString();
+    let [object, writes, own] = [null, 0, null];
     const answer = async (_url, { method, headers, body }) => {
-      const date = httpDate(nowMs);
+      const date = new Date(nowMs).toUTCString();
       if (method === 'PUT') {
         const holds = headers['if-none-match'] ? object === null : object?.etag === headers['if-match'];
         if (!holds) return new Response('<Error><Code>PreconditionFailed</Code></Error>', { status: 412, headers: { date } });
-        object = { body: body.slice(), etag: `"${requests}"`, modified: date };
+        writes += 1;
+        object = { body: body.slice(), etag: `"${writes}"`, modified: date };
         return new Response(null, { headers: { date, etag: object.etag } });
       }
       if (!object) return new Response('<Error><Code>NoSuchKey</Code></Error>', { status: 404, headers: { date } });
@@ -115,19 +107,8 @@ export const virtualRuntime = (startMs = Date.UTC(2026, 10, 21)) => {
       if (headers['if-none-match'] === object.etag) return new Response(null, { status: 304, headers: facts });
       return new Response(object.body, { headers: facts });
     };
-    buckets.set(port, {
-      fetch: (url, init) => {
-        requests += 1;
-        return (own ?? answer)(url, init);
-      },
-    });
-    return {
-      endpoint: `http://127.0.0.1:${port}`,
-      requests: () => requests,
-      answerWith: (other) => {
-        own = other;
-      },
-    };
+    buckets.set(port, { fetch: (url, init) => (own ?? answer)(url, init) });
+    return { endpoint: `http://127.0.0.1:${port}`, answerWith: (other) => (own = other) };
   };
 
   return { settle, pass, passing, flow, passLooking, jumpTo, bucket, timers: () => pending.size, nextDueMs: () => nextTimer().dueMs };

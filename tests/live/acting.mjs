@@ -20,11 +20,8 @@ export async function act(elector, { member, resource, heedlessMs = 0 }) {
     if (answer.status !== 200 && answer.status !== 409) throw new Error(`the resource answered ${answer.status}`);
   };
 
-  const look = (term) => {
-    // In this order: a stop between the two makes the look older, and the authority that it shows no longer than it was.
-    const lookMs = Date.now();
-    return { lookMs, remainingMs: term.remaining() };
-  };
+  // In this order: a stop between the two makes the look older, and the authority that it shows no longer than it was.
+  const look = (term) => ({ lookMs: Date.now(), remainingMs: term.remaining() });
 
   const deed = async (whose, seen) => {
     await pause(THINK_MS);
@@ -32,8 +29,7 @@ export async function act(elector, { member, resource, heedlessMs = 0 }) {
   };
 
   const heedless = async (whose, term) => {
-    const untilMs = Date.now() + heedlessMs;
-    while (Date.now() < untilMs) await deed(whose, look(term));
+    for (const untilMs = Date.now() + heedlessMs; Date.now() < untilMs;) await deed(whose, look(term));
   };
 
   const work = async (term) => {
@@ -53,9 +49,7 @@ export async function act(elector, { member, resource, heedlessMs = 0 }) {
     throw term.signal.reason;
   };
 
-  try {
-    await elector.lead(work);
-  } catch (error) {
+  await elector.lead(work).catch((error) => {
     if (!STOPPED.includes(error.code)) throw error;
-  }
+  });
 }

@@ -29,62 +29,50 @@ export function check(text, { marginMs }) {
 
 const NUMBERS = { act: ['token', 'lookMs', 'remainingMs', 'atMs'], end: ['token', 'endMs'], fault: [] };
 
+const isSound = ({ event, member, session, accepted, ...entry }) => NUMBERS[event]?.every((name) => Number.isSafeInteger(entry[name]))
+  && (event === 'fault' || (typeof member === 'string' && typeof session === 'string')) && (event !== 'act' || typeof accepted === 'boolean');
+
 function read(text) {
-  const entries = [];
-  const violations = [];
+  const [entries, violations] = [[], []];
   const lines = text.split('\n');
   // The last line ends as well.
   if (lines.at(-1) === '') lines.pop();
   lines.forEach((line, index) => {
-    const entry = parsed(line);
-    const sound = entry !== undefined && Object.hasOwn(NUMBERS, entry.event)
-      && NUMBERS[entry.event].every((name) => Number.isSafeInteger(entry[name]))
-      && (entry.event === 'fault' || (typeof entry.member === 'string' && typeof entry.session === 'string'))
-      && (entry.event !== 'act' || typeof entry.accepted === 'boolean');
-    if (sound) entries.push({ ...entry, line });
-    else violations.push({ rule: 'log', sentence: `line ${index + 1} of the log is damaged`, lines: [line.slice(0, 200)] });
+    try {
+      const entry = JSON.parse(line);
+      if (!isSound(entry)) throw new Error('damaged');
+      entries.push({ ...entry, line });
+    } catch {
+      violations.push({ rule: 'log', sentence: `line ${index + 1} of the log is damaged`, lines: [line.slice(0, 200)] });
+    }
   });
   return { entries, violations };
 }
 
-function parsed(line) {
-  try {
-    return JSON.parse(line) ?? undefined;
-  } catch {
-    return undefined;
-  }
-}
-
 function ordered(acts) {
-  const violations = [];
   let highest;
-  for (const act of acts) {
+  return acts.flatMap((act) => {
     const lower = highest !== undefined && act.token < highest.token;
     const who = `${act.member} with token ${act.token}`;
     if (act.accepted && lower) {
       const sentence = `an act of ${who} was accepted after one of ${highest.member} with token ${highest.token}`;
-      violations.push({ rule: 'order', sentence, lines: [highest.line, act.line] });
+      return [{ rule: 'order', sentence, lines: [highest.line, act.line] }];
     }
-    if (!act.accepted && !lower) {
-      violations.push({ rule: 'refusal', sentence: `an act of ${who} was refused although no higher token had come`, lines: [act.line] });
-    }
-    if (act.accepted && !lower) highest = act;
-  }
-  return violations;
+    if (act.accepted) highest = act;
+    else if (!lower) return [{ rule: 'refusal', sentence: `an act of ${who} was refused although no higher token had come`, lines: [act.line] }];
+    return [];
+  });
 }
 
 function oneSession(acts) {
   const owners = new Map();
-  const violations = [];
-  for (const act of acts) {
-    const owner = owners.get(act.token);
-    if (owner === undefined) owners.set(act.token, act);
-    else if (owner.session !== act.session) {
-      const sentence = `token ${act.token} was used by two sessions, of ${owner.member} and of ${act.member}`;
-      violations.push({ rule: 'token', sentence, lines: [owner.line, act.line] });
-    }
-  }
-  return violations;
+  return acts.flatMap((act) => {
+    const owner = owners.get(act.token) ?? act;
+    owners.set(act.token, owner);
+    if (owner.session === act.session) return [];
+    const sentence = `token ${act.token} was used by two sessions, of ${owner.member} and of ${act.member}`;
+    return [{ rule: 'token', sentence, lines: [owner.line, act.line] }];
+  });
 }
 
 /** The terms in the order of their first looks. An act without authority, of a member that heeds nothing, shows none. */
@@ -94,11 +82,9 @@ function termsOf(entries) {
   for (const { event, member, token, session, lookMs, remainingMs, line } of entries) {
     if (event !== 'act' || remainingMs <= 0) continue;
     const untilMs = lookMs + remainingMs;
-    const term = terms.get(nameOf({ token, session }));
-    if (term === undefined) {
-      terms.set(nameOf({ token, session }), { member, token, session, fromMs: lookMs, untilMs, first: line, last: line });
-      continue;
-    }
+    const name = nameOf({ token, session });
+    const term = terms.get(name) ?? { member, token, session, fromMs: lookMs, untilMs, first: line, last: line };
+    terms.set(name, term);
     if (lookMs < term.fromMs) Object.assign(term, { fromMs: lookMs, first: line });
     if (untilMs > term.untilMs) Object.assign(term, { untilMs, last: line });
   }
@@ -137,8 +123,7 @@ function nearest(terms) {
 }
 
 function counts(acts) {
-  const accepted = acts.filter((act) => act.accepted);
-  const refused = acts.filter((act) => !act.accepted);
+  const [accepted, refused] = [true, false].map((is) => acts.filter((act) => act.accepted === is));
   // Those of a member without authority are no sign that somebody leads.
   const led = accepted.filter(({ remainingMs }) => remainingMs > 0);
   const pairs = led.slice(1).map((act, index) => [led[index], act]);

@@ -14,9 +14,8 @@ class Tokens {
   highest = 0;
 
   accepts(token) {
-    const accepted = token >= this.highest;
     this.highest = Math.max(this.highest, token);
-    return accepted;
+    return token === this.highest;
   }
 }
 
@@ -32,14 +31,10 @@ export async function startResource({ file, onAct }) {
     onAct(act);
     return accepted ? 200 : 409;
   };
-  const onEnd = ({ member, session, token, endMs }) => {
-    write({ event: 'end', member, session, token, endMs });
-    return 200;
-  };
+  const onEnd = ({ member, session, token, endMs }) => write({ event: 'end', member, session, token, endMs }) && 200;
   const { url, close } = await served({ '/acts': onCall, '/ends': onEnd });
   return {
     url,
-    /** Lets a line about the run itself stand among the acts. */
     note: (about) => write({ event: 'fault', atMs: Date.now(), ...about }),
     close: () => close().then(() => fs.closeSync(log)),
   };

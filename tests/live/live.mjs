@@ -35,7 +35,6 @@ const ROUND_MS = 60_000;
 const MOST_LATE_MS = 2 * ROUND_MS;
 const STORY_LINES = 40;
 
-/** Runs for so long and resolves to the exit code. */
 export const live = async ({ seconds, seed }) => report(await playThrough(new Run({ seconds, seed })));
 
 class Run {
@@ -49,7 +48,6 @@ class Run {
   #lanes = new Map();
   #killed = 0;
   #stopped = 0;
-  /** Members that SIGSTOP holds. */
   #held = new Set();
   /** The runtimes that have led in this round. */
   #led = new Set();
@@ -104,7 +102,6 @@ class Run {
     for (const close of this.#opened.splice(0).reverse()) await close();
   }
 
-  /** One line on how it goes. */
   now() {
     if (this.#startMs === undefined) return 'starting the store and the members';
     const { accepted, refused } = this.#attempts;
@@ -122,25 +119,19 @@ class Run {
     const result = check(log, { marginMs: this.config?.margin ?? 0 });
     const { secretAccessKey = '(none)' } = this.#store ?? {};
     const masked = (text) => text.replaceAll(secretAccessKey, '[secret]');
+    const runtimeOf = new Map(this.#members.map(({ name, runtime }) => [name, runtime]));
+    const termsOn = (runtime) => result.terms.filter(({ member }) => runtimeOf.get(member) === runtime).length;
     return {
       error, ...result,
       seconds: this.#seconds, seed: this.#seed, config: this.config, log: path.relative(ROOT, LOG),
       leaked: log.includes(secretAccessKey) || /AWS4-HMAC|Signature=/.test(log),
       repeated: this.#proxy?.repeated,
       fired: { ...this.#proxy?.fired, kill: this.#killed, stop: this.#stopped },
-      runtimes: this.#runtimes(result.terms),
+      runtimes: [...new Set(runtimeOf.values())].map((runtime) => ({ runtime, terms: termsOn(runtime) })),
       healedMs: this.#healedMs, healLimitMs: HEALED_LEASES * LEASE_MS,
       broken: this.#rules.broken.map(masked), story: this.#story.map(masked),
       stderr: this.#members.flatMap(({ title, tail }) => tail.map((line) => masked(`${title}: ${line}`))),
     };
-  }
-
-  /** How many terms each runtime had. */
-  #runtimes(terms) {
-    const runtimeOf = new Map(this.#members.map(({ name, runtime }) => [name, runtime]));
-    return [...new Set(runtimeOf.values())].map((runtime) => ({
-      runtime, terms: terms.filter(({ member }) => runtimeOf.get(member) === runtime).length,
-    }));
   }
 
   async #kept(starting, close) {
@@ -157,13 +148,11 @@ class Run {
       LIVE_RESOURCE: this.#resource.url,
       ...(name === HEEDLESS.name && { LIVE_HEEDLESS_MS: String(HEEDLESS.ms) }),
     };
-    const say = (text) => this.#tell(text);
+    const say = (text) => {
+      this.#story.push(`${new Date().toISOString()} ${text}`);
+      if (this.#story.length > STORY_LINES) this.#story.shift();
+    };
     this.#members.push(new ProcessMember({ name, ...description, env: { ...variables, ...env }, rules: this.#rules, say }));
-  }
-
-  #tell(text) {
-    this.#story.push(`${new Date().toISOString()} ${text}`);
-    if (this.#story.length > STORY_LINES) this.#story.shift();
   }
 
   #acted(act) {
@@ -186,32 +175,22 @@ class Run {
       if (this.#over()) return;
       const before = this.#proxy.fired[kind];
       const fired = () => this.#proxy.fired[kind] > before;
-      this.#fail(kind, this.#victims(victims, share));
+      const names = [...this.#lanes.keys()];
+      const first = Math.floor(share * names.length);
+      this.#fail(kind, { leader: [this.#newest.member], everyone: names, some: [...names, ...names].slice(first, first + 3) }[victims]);
       await findWithin(lastsMs, () => {
-        if (victims === 'leader') this.#follow(kind);
+        // A fault of the leader is one of the next leader too, as long as it lasts.
+        const { member } = this.#newest;
+        if (victims === 'leader' && this.#lanes.get(member).fault === undefined) this.#fail(kind, [member]);
         return this.#over();
       });
-      if (!fired()) this.#fail(kind, [...this.#lanes.keys()]);
+      if (!fired()) this.#fail(kind);
       await findWithin(PROLONGED_MS, () => fired() || this.#over());
-      this.#fail(undefined, [...this.#lanes.keys()]);
+      this.#fail(undefined);
     }
   }
 
-  #victims(victims, share) {
-    const names = [...this.#lanes.keys()];
-    if (victims === 'leader') return [this.#newest.member];
-    if (victims === 'everyone') return names;
-    const first = Math.floor(share * names.length);
-    return [...names, ...names].slice(first, first + 3);
-  }
-
-  /** A fault of the leader is one of the next leader too, as long as it lasts. */
-  #follow(kind) {
-    const { member } = this.#newest;
-    if (this.#lanes.get(member).fault === undefined) this.#fail(kind, [member]);
-  }
-
-  #fail(kind, names) {
+  #fail(kind, names = [...this.#lanes.keys()]) {
     this.#resource.note(kind === undefined ? { healed: names } : { kind, on: names });
     for (const name of names) this.#lanes.get(name).fault = kind;
   }
@@ -223,7 +202,7 @@ class Run {
       if (this.#over()) return;
       const leader = this.#leader();
       await (kind === 'kill' ? this.#kill(leader) : this.#hold(leader, lastsMs));
-      this.#comeBack();
+      for (const member of this.#members) if (!member.alive && !this.#makesRoom(member)) member.start();
     }
   }
 
@@ -249,10 +228,6 @@ class Run {
     this.#stopped += 1;
   }
 
-  #comeBack() {
-    for (const member of this.#members) if (!member.alive && !this.#makesRoom(member)) member.start();
-  }
-
   /** Whoever runs on what has led is killed with the leader and stays away until each runtime has led: chance alone would leave
    * one out too often. */
   #makesRoom({ runtime }) {
@@ -263,15 +238,14 @@ class Run {
   async #heal() {
     for (const member of this.#members) if (!member.alive) member.start();
     await this.#allUp();
-    this.#fail('cut', [...this.#lanes.keys()]);
+    this.#fail('cut');
     await pause(1.5 * LEASE_MS);
-    this.#fail(undefined, [...this.#lanes.keys()]);
+    this.#fail(undefined);
     const healedMs = Date.now();
     await findWithin(2 * HEALED_LEASES * LEASE_MS, () => this.#newest.atMs > healedMs);
     if (this.#newest.atMs > healedMs) this.#healedMs = this.#newest.atMs - healedMs;
   }
 
-  /** Who acted last, while it may still have authority. */
   #leader() {
     const recent = this.#newest.atMs > Date.now() - LEASE_MS;
     return recent ? this.#members.find(({ name, alive }) => alive && name === this.#newest.member) : undefined;

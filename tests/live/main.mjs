@@ -25,20 +25,15 @@ const OPTIONS = { seconds: { type: 'string' }, slots: { type: 'string' }, seed: 
 async function main(args) {
   const { values } = parsed(args, OPTIONS, HELP);
   if (values.help) return say(HELP);
-  if (values.slots !== undefined && values.seconds !== undefined) throw new PlainError(`--slots and --seconds are two runs\n${HELP}`);
-  const seconds = whole('seconds', values.seconds ?? '60', 1, 86_400);
+  const ofSlots = values.slots !== undefined;
+  if (ofSlots && values.seconds !== undefined) throw new PlainError(`--slots and --seconds are two runs\n${HELP}`);
   const seed = whole('seed', values.seed ?? String(randomInt(2 ** 32)), 0, 2 ** 32 - 1);
-  const count = values.slots === undefined ? undefined : whole('slots', values.slots, 10, 5_000);
+  const count = ofSlots ? whole('slots', values.slots, 10, 5_000) : whole('seconds', values.seconds ?? '60', 1, 86_400);
   await ensure();
-  await build(count === undefined ? ['npm'] : ['npm', 'worker']);
-  if (count !== undefined) {
-    console.log(`edgelect live: ${count} slots under each policy with seed ${seed}`);
-    const { slots } = await import('./slots.mjs');
-    return slots({ slots: count, seed });
-  }
-  console.log(`edgelect live: ${seconds} s with seed ${seed}`);
-  const { live } = await import('./live.mjs');
-  return live({ seconds, seed });
+  await build(ofSlots ? ['npm', 'worker'] : ['npm']);
+  console.log(`edgelect live: ${count} ${ofSlots ? 'slots under each policy' : 's'} with seed ${seed}`);
+  if (ofSlots) return (await import('./slots.mjs')).slots({ slots: count, seed });
+  return (await import('./live.mjs')).live({ seconds: count, seed });
 }
 
 function whole(name, text, least, most) {

@@ -35,9 +35,7 @@ export function startProxy(target, chance, timing) {
     signatures.add(authorization);
   };
   return {
-    /** How often each fault has done its work. */
     fired,
-    /** How many writes came a second time, byte by byte. */
     get repeated() {
       return repeated;
     },
@@ -69,7 +67,11 @@ class Lane {
       const body = await readAll(request).catch(() => undefined);
       if (body !== undefined) await this.#answer(fault, request, body, response);
     });
-    server.on('connection', (socket) => this.#connected(socket));
+    server.on('connection', (socket) => {
+      if (this.#fault === 'cut') return this.#cut(socket);
+      this.#sockets.add(socket);
+      socket.once('close', () => this.#sockets.delete(socket));
+    });
     const { url: endpoint, close } = await serve(server);
     Object.assign(this, { endpoint, close });
   }
@@ -82,12 +84,6 @@ class Lane {
   set fault(kind) {
     this.#fault = kind;
     if (kind === 'cut') for (const socket of this.#sockets) this.#cut(socket);
-  }
-
-  #connected(socket) {
-    if (this.#fault === 'cut') return this.#cut(socket);
-    this.#sockets.add(socket);
-    socket.once('close', () => this.#sockets.delete(socket));
   }
 
   #cut(socket) {
@@ -150,6 +146,4 @@ function unavailable(chance) {
   return { status, headers: { 'content-type': 'application/xml', 'content-length': bytes.length }, bytes };
 }
 
-function respond(response, { status, headers, bytes }) {
-  if (!response.destroyed) response.writeHead(status, headers).end(bytes);
-}
+const respond = (response, { status, headers, bytes }) => response.destroyed || response.writeHead(status, headers).end(bytes);

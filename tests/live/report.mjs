@@ -5,7 +5,6 @@ import { FAULTS } from './proxy.mjs';
 export const COMPLETE_FROM_S = 60;
 const KINDS = { ...FAULTS, kill: 'leaders killed, and who made room (SIGKILL)', stop: 'leaders stopped and continued (SIGSTOP, SIGCONT)' };
 
-/** Prints the outcome of a run and gives the exit code. */
 export function report(outcome) {
   const failures = failuresOf(outcome);
   if (outcome.healedMs !== undefined) for (const [what, value] of figures(outcome)) console.log(`${what.padEnd(64)}${value}`);

@@ -4,7 +4,6 @@ import { PlainError } from '../../js/tools/run.mjs';
 /** A process that starts on a busy machine takes its time; nothing is measured meanwhile. */
 export const START_LIMIT_MS = 60_000;
 
-/** Opens a run, plays it and closes it, whatever happens, and gives its outcome. */
 export async function playThrough(run, everyMs = 10_000) {
   const timer = setInterval(() => console.log(run.now()), everyMs);
   let error;

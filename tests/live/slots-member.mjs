@@ -1,5 +1,5 @@
 // A Node member of a run of slots: runs what it is triggered for on stdin, and reports each trigger on stdout, in JSON lines.
-import { Elector, S3Storage } from 'edgelect';
+import { Elector } from 'edgelect';
 import { isUp, obey, report } from './speak.mjs';
 
 /** Between the term and the call, as work that takes its time: a member that is stopped here calls with an old token. */
@@ -7,19 +7,8 @@ const THINK_MS = 100;
 const { env } = process;
 const number = (name) => Number(env[`EDGELECT_${name}`]);
 
-// One for all triggers, which overlap in it.
-const elector = new Elector({
-  storage: new S3Storage({
-    endpoint: env.EDGELECT_ENDPOINT,
-    bucket: env.EDGELECT_BUCKET,
-    credentials: { accessKeyId: env.EDGELECT_ACCESS_KEY_ID, secretAccessKey: env.EDGELECT_SECRET_ACCESS_KEY },
-  }),
-  lockfilePath: env.EDGELECT_LOCKFILE_PATH,
-  serverId: env.EDGELECT_SERVER_ID,
-  leaderTimeout: number('LEADER_TIMEOUT'),
-  frequentInterval: number('FREQUENT_INTERVAL'),
-  storeSkew: number('STORE_SKEW'),
-});
+// One for all triggers, which overlap in it, with the settings and the store of its variables.
+const elector = new Elector();
 
 class Answered extends Error {
   constructor(status) {

@@ -10,13 +10,10 @@ const MOST_VIOLATIONS = 10;
 const MOST_LINES = 40;
 const REQUEST_FAULTS = { ...FAULTS, ...MORE_FAULTS };
 
-/** Prints the outcomes of the policies and gives the exit code. */
 export function reportSlots(outcomes, { slots, seed }) {
   console.log(tableOf(outcomes));
   const failures = failuresOf(outcomes, slots);
-  for (const { rule, sentence, lines = [] } of failures.slice(0, MOST_VIOLATIONS)) {
-    console.error([`BROKEN ${rule}: ${sentence}`, ...lines.map((line) => `  ${line}`)].join('\n'));
-  }
+  for (const { rule, sentence, lines = [] } of failures.slice(0, MOST_VIOLATIONS)) console.error([`BROKEN ${rule}: ${sentence}`, ...lines].join('\n  '));
   if (failures.length > MOST_VIOLATIONS) console.error(`and ${failures.length - MOST_VIOLATIONS} more`);
   if (failures.length === 0) {
     console.log(`No violation: of ${slots} slots under each policy none was left out, none began twice at most once, none was lost at least once.`);
@@ -28,18 +25,14 @@ export function reportSlots(outcomes, { slots, seed }) {
 
 function tableOf(outcomes) {
   const table = new Table({ head: ['', ...outcomes.map(({ policy }) => policy)], style: { head: [], border: [] } });
-  const row = (what, valueOf) => table.push([what, ...outcomes.map((outcome) => String(valueOf(outcome)))]);
-  row('time', ({ tookMs }) => (tookMs === undefined ? 'not to the end' : seconds(tookMs)));
-  row('triggers', ({ counts }) => counts.triggers);
-  row('claims', ({ counts }) => counts.claims);
-  row('of a slot again, by another session', ({ counts }) => counts.reruns);
-  row('jobs called', ({ counts }) => listed(counts.begun));
-  row('of these refused by the token (zombies)', ({ counts }) => counts.refused);
-  row('killed (SIGKILL) at', ({ happened }) => moments(happened, 'kill'));
-  row('stopped (SIGSTOP) at', ({ happened }) => moments(happened, 'stop'));
-  row('requests failed', ({ fired }) => listed(fired));
-  row("writes that a runtime's own fetch sent again", ({ repeated }) => repeated);
-  row('violations', ({ violations }) => violations.length);
+  const columns = outcomes.map(({ tookMs, counts, happened, fired, repeated, violations }) => ({
+    time: tookMs === undefined ? 'not to the end' : seconds(tookMs),
+    triggers: counts.triggers, claims: counts.claims, 'of a slot again, by another session': counts.reruns,
+    'jobs called': listed(counts.begun), 'of these refused by the token (zombies)': counts.refused,
+    'killed (SIGKILL) at': moments(happened, 'kill'), 'stopped (SIGSTOP) at': moments(happened, 'stop'),
+    'requests failed': listed(fired), "writes that a runtime's own fetch sent again": repeated, violations: violations.length,
+  }));
+  for (const what of Object.keys(columns[0])) table.push([what, ...columns.map((column) => String(column[what]))]);
   return table.toString();
 }
 

@@ -4,6 +4,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { AwsClient } from 'aws4fetch';
 import { Elector, S3Storage } from 'edgelect';
+import { ProcessMember } from '../../js/demo/process-member.mjs';
 import { newFolder, removePath } from '../../js/tools/cleanup.mjs';
 import { inRoot } from '../../js/tools/paths.mjs';
 import { PlainError, seconds as inSeconds } from '../../js/tools/run.mjs';
@@ -16,7 +17,6 @@ import { startProxy } from './proxy.mjs';
 import { START_LIMIT_MS, playThrough } from './run.mjs';
 import { checkSlots } from './slots-checker.mjs';
 import { startEndpoint } from './fenced.mjs';
-import { SlotMember } from './slots-members.mjs';
 import { MEMBERS, fates, jobOf, requestFaults, triggersOf, weather } from './slots-plan.mjs';
 import { reportSlots } from './slots-report.mjs';
 
@@ -38,7 +38,6 @@ const HEALED_LIMIT_MS = 20 * LEASE_MS;
 const TOLD_LIMIT_MS = 40_000;
 const PROGRESS_MS = 2_000;
 
-/** Runs so many slots under each policy and resolves to the exit code. */
 export async function slots({ slots: count, seed }) {
   const folder = newFolder('slots');
   const store = await startSeaweed();
@@ -52,6 +51,46 @@ export async function slots({ slots: count, seed }) {
     removePath(folder);
   }
   return reportSlots(outcomes, { slots: count, seed });
+}
+
+/** A member as its starter sees it: a process that takes triggers and reports them. */
+class SlotMember extends ProcessMember {
+  isStopped = false;
+  /** The triggers that it has not reported. */
+  waiting = new Set();
+
+  /** `hear(message)` gets what it says, `broke(sentence)` what it should not have. */
+  constructor(description, { hear, broke }) {
+    const onMessage = (message) => {
+      if (message.event === 'report') this.waiting.delete(message.id);
+      hear(message);
+    };
+    const rules = { broken: { push: broke }, ended() {} };
+    // How it ended is told already.
+    super({ ...description, runtime: 'slots', rules, say: (text) => this.error ?? broke(text), onMessage });
+  }
+
+  /** Whether it can be reached, stopped or not. */
+  get isUp() {
+    return this.alive && this.role !== 'starting';
+  }
+
+  send(trigger) {
+    this.waiting.add(trigger.id);
+    this.tell(JSON.stringify(trigger));
+  }
+
+  /** SIGKILL: no handler runs, nothing is released. Returns the triggers that end with it. */
+  kill() {
+    this.isStopped = false;
+    if (this.alive) super.kill();
+    return [...this.waiting].filter((id) => this.waiting.delete(id));
+  }
+
+  hold(isStopped) {
+    this.isStopped = isStopped;
+    this.signal(isStopped ? 'SIGSTOP' : 'SIGCONT');
+  }
 }
 
 /** One group under one policy. */
@@ -98,7 +137,10 @@ class Leg {
     this.#endpoint = await startEndpoint({
       group: this.#group,
       jobOf: (slotMs, call) => jobOf(this.#seed, indexOf(slotMs), call, { leaseMs: LEASE_MS, timeoutMs: JOB_TIMEOUT_MS }),
-      tell: (entry) => this.#called({ ...entry, slot: indexOf(entry.slot) }),
+      tell: (entry) => {
+        this.#tell({ ...entry, slot: indexOf(entry.slot) });
+        if (entry.event === 'begin' && entry.accepted) this.#moment('begin', entry.member);
+      },
     });
     for (const name of MEMBERS) await this.#add(name);
     for (const member of this.#members.values()) member.start();
@@ -174,11 +216,6 @@ class Leg {
     this.#tell({ event, id, member, slot: indexOf(slot), outcome, reason, runs: told, atMs });
   }
 
-  #called(entry) {
-    this.#tell(entry);
-    if (entry.event === 'begin' && entry.accepted) this.#moment('begin', entry.member);
-  }
-
   /** A record that the store has taken; its sender does not know yet. */
   #landed(name, { url, condition, body, etag, sentMs }) {
     if (!url.endsWith(this.#group)) return;
@@ -252,17 +289,12 @@ class Leg {
       const now = this.#late.filter(({ at }) => at <= slot);
       this.#late = this.#late.filter(({ at }) => at > slot);
       for (const trigger of now) setTimeout(() => this.#fire(trigger), trigger.afterMs);
-      await findWithin(patienceMs, () => this.#isReady(slot, haste));
+      const isReady = ({ slot: newest, released }) => newest > slot || (newest === slot && (haste === 'begun' || released));
+      await findWithin(patienceMs, () => haste === 'now' || isReady(this.#newest));
       await this.#within(BEHIND_LIMIT_MS, () => this.#waiting() < MOST_WAITING && this.#newest.slot > slot - MOST_BEHIND, 'the members to keep up');
     }
     this.#due = this.#how.count;
     for (const trigger of this.#late.splice(0)) this.#fire(trigger);
-  }
-
-  #isReady(slot, haste) {
-    if (haste === 'now') return true;
-    const { slot: newest, released } = this.#newest;
-    return newest > slot || (newest === slot && (haste === 'begun' || released));
   }
 
   /** A cron fires nothing at a member that is dead. */
@@ -280,12 +312,9 @@ class Leg {
     this.#tell({ event: 'fault', kind, share: this.#share, slot: this.#due, atMs: Date.now() });
     if (kind !== 'out') return count;
     for (const { lane } of this.#lanes.values()) lane.fault = 'cut';
-    this.#meanwhile(pause(ms).then(() => this.#reconnect()));
+    const reconnect = () => this.#lanes.forEach(({ lane, fault }) => (lane.fault = fault));
+    this.#meanwhile(pause(ms).then(reconnect));
     return 1;
-  }
-
-  #reconnect() {
-    for (const { lane, fault } of this.#lanes.values()) lane.fault = fault;
   }
 
   /** Nothing fails any more: the last slot comes to its end, and every trigger is reported. */

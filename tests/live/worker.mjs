@@ -14,13 +14,10 @@ export default {
 
   async scheduled(_event, env) {
     const number = (name) => Number(env[`EDGELECT_${name}`]);
+    const { EDGELECT_ENDPOINT: endpoint, EDGELECT_BUCKET: bucket, EDGELECT_REGION: region } = env;
+    const { EDGELECT_ACCESS_KEY_ID: accessKeyId, EDGELECT_SECRET_ACCESS_KEY: secretAccessKey } = env;
     const elector = new Elector({
-      storage: new S3Storage({
-        endpoint: env.EDGELECT_ENDPOINT,
-        bucket: env.EDGELECT_BUCKET,
-        region: env.EDGELECT_REGION,
-        credentials: { accessKeyId: env.EDGELECT_ACCESS_KEY_ID, secretAccessKey: env.EDGELECT_SECRET_ACCESS_KEY },
-      }),
+      storage: new S3Storage({ endpoint, bucket, region, credentials: { accessKeyId, secretAccessKey } }),
       lockfilePath: env.EDGELECT_LOCKFILE_PATH,
       serverId: env.EDGELECT_SERVER_ID,
       leaderTimeout: number('LEADER_TIMEOUT'),

@@ -5,9 +5,7 @@ import { test } from 'node:test';
 import spec from '../../src/cli/commands.json' with { type: 'json' };
 import { edgelect } from '../js/command.mjs';
 import { newGroup, store } from '../js/commanded.mjs';
-import { startDropping } from '../js/dropping.mjs';
-import { kept } from '../js/ending.mjs';
-import { until } from '../js/until.mjs';
+import { kept, startDropping, until } from '../js/servers.mjs';
 
 const HERE = spec.commands.filter(({ only }) => only !== 'npm');
 
@@ -21,9 +19,8 @@ test('--help of each command has every option, text and exit code of the one fil
       assert.equal(shown.includes(` --${long} `) && shown.includes(help), only !== 'npm', `${name} --${long}`);
     }
     const codes = (exit ?? used[0].exit).map(([code, means]) => `${code} ${means}`);
-    for (const text of [...details, ...used.flatMap((set) => [...(set.details ?? []), ...(set.native ?? [])]), ...codes]) {
-      assert.ok(shown.includes(text), `${name}: ${text}`);
-    }
+    const texts = [...details, ...used.flatMap((set) => [...(set.details ?? []), ...(set.native ?? [])]), ...codes];
+    assert.deepEqual(texts.filter((text) => !shown.includes(text)), [], name);
   }
 });
 

@@ -9,8 +9,7 @@ import { keepTail } from '../../js/tools/run.mjs';
 import { startSpeaking } from '../../js/tools/speaking.mjs';
 import { variablesOf } from '../../js/tools/variables.mjs';
 import { bucketOptions, credentials, freshKey, getLease, newGroup as newBucketGroup, until } from '../js/bucket.mjs';
-import { startDropping } from '../js/dropping.mjs';
-import { atEnd, kept } from '../js/ending.mjs';
+import { atEnd, kept, startDropping } from '../js/servers.mjs';
 
 const NATIVE = [`${PROGRAMS}/native`];
 const NODE = [process.execPath, inRoot('js/demo/member.mjs')];
@@ -30,16 +29,12 @@ const start = (key, serverId, [command, ...args], changes = {}) => {
   atEnd(() => endProcess(child));
   const all = (event) => heard.filter((one) => one.event === event);
   return {
-    heard,
-    errors: tail.lines,
-    all,
+    child, heard, errors: tail.lines, all, ended,
     say: (line) => child.stdin.write(`${line}\n`),
-    leave: () => child.stdin.end(),
-    kill: () => endProcess(child),
-    signal: (name) => child.kill(name),
-    ended,
     status: () => all('status').at(-1),
     acquired: async (count = 1) => (await until(() => all('acquired').at(count - 1))).term,
+    /** How its terms ended. */
+    lost: () => all('lost').map(({ term, reason }) => [term, reason]),
   };
 };
 
@@ -55,7 +50,7 @@ describe('one group', { concurrency: 3 }, () => {
     const node = start(key, 'node', NODE);
     await until(() => node.status()?.leaderId === 'rust');
     assert.equal(node.all('acquired').length, 0, 'one leads at a time');
-    await crashing.kill();
+    await endProcess(crashing.child);
     tokens.push(await node.acquired());
     const rust = start(key, 'rust', NATIVE);
     await until(() => rust.status()?.leaderId === 'node');
@@ -67,7 +62,7 @@ describe('one group', { concurrency: 3 }, () => {
     await until(() => node.status().atMs > resignedMs + LEASE_MS + FREQUENT_MS);
     rust.say('resign');
     tokens.push(await node.acquired(2));
-    assert.deepEqual(rust.all('lost').map(({ term, reason }) => [term, reason]), [[tokens[2], 'resigned']]);
+    assert.deepEqual(rust.lost(), [[tokens[2], 'resigned']]);
     assert.deepEqual(tokens, [...new Set(tokens)].sort((a, b) => a - b), 'tokens grow');
     await until(() => rust.status().leaderId === 'node');
     rust.say('stop');
@@ -79,20 +74,20 @@ describe('one group', { concurrency: 3 }, () => {
   test('a native leader releases when it is stopped, by a word or a signal, and ends at once with the one who started it', async () => {
     const key = await newGroup('native-stop');
     let before = 0;
-    for (const stop of [(member) => member.say('stop'), (member) => member.signal('SIGTERM'), (member) => member.signal('SIGINT')]) {
+    for (const stop of [({ say }) => say('stop'), ({ child }) => child.kill('SIGTERM'), ({ child }) => child.kill('SIGINT')]) {
       const stopped = start(key, 'a', NATIVE);
       const first = await stopped.acquired();
       assert.ok(first > before);
       stop(stopped);
       assert.equal(await stopped.ended, 0);
-      assert.deepEqual(stopped.all('lost').map(({ term, reason }) => [term, reason]), [[first, 'stopped']]);
+      assert.deepEqual(stopped.lost(), [[first, 'stopped']]);
       const { leaderID, term, lastUpdated } = await getLease(key);
       assert.deepEqual([leaderID, term, lastUpdated], ['a', first, '0001-01-01T00:00:00Z']);
       before = first;
     }
     const left = start(key, 'b', NATIVE);
     await left.acquired();
-    left.leave();
+    left.child.stdin.end();
     assert.equal(await left.ended, 0);
     assert.notEqual((await getLease(key)).lastUpdated, '0001-01-01T00:00:00Z', 'its lease runs out');
   });

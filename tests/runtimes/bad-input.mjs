@@ -12,26 +12,23 @@ const store = (why) => ({ name: 'EdgelectError', code: 'EDGELECT_STORE', field: 
 
 /** Each case: what is given, and the error that must come. */
 const CASES = {
-  'a wrong secret': [{ bucket: { credentials: ({ accessKeyId }) => ({ accessKeyId, secretAccessKey: 'hidden-secret' }) } }, store('GET "KEY" was answered 403 SignatureDoesNotMatch: check the secret access key and the region, and that nothing on the way changes the request')],
-  'credentials that no header takes': [{ bucket: { credentials: () => ({ accessKeyId: 'ä', secretAccessKey: 'hidden-secret' }) } }, store('nothing was sent: the access key id, session token or region has a character that no header can carry; check the credentials')],
+  'a wrong secret': [{ credentialsOf: ({ accessKeyId }) => ({ accessKeyId, secretAccessKey: 'hidden-secret' }) }, store('GET "KEY" was answered 403 SignatureDoesNotMatch: check the secret access key and the region, and that nothing on the way changes the request')],
+  'credentials that no header takes': [{ credentialsOf: () => ({ accessKeyId: 'ä', secretAccessKey: 'hidden-secret' }) }, store('nothing was sent: the access key id, session token or region has a character that no header can carry; check the credentials')],
   'a web page that says 200': [{ rules: [{ fault: 'web', status: 200 }] }, store('GET "KEY" was answered 200: this is a web page, not the answer of an S3 store; check the endpoint')],
-  'a closed port': [{ lane: { kind: 'closed' } }, store(NO_ANSWER)],
-  'a certificate that nobody trusts': [{ lane: { kind: 'https' } }, store(NO_ANSWER)],
+  'a closed port': [{ kind: 'closed' }, store(NO_ANSWER)],
+  'a certificate that nobody trusts': [{ kind: 'https' }, store(NO_ANSWER)],
   'https to a server without it': [{ endpointOf: (endpoint) => endpoint.replace('http:', 'https:') }, store(NO_ANSWER)],
-  'http to a server with https': [{ lane: { kind: 'https' }, endpointOf: (endpoint) => endpoint.replace('https:', 'http:') }, store(NO_ANSWER)],
+  'http to a server with https': [{ kind: 'https', endpointOf: (endpoint) => endpoint.replace('https:', 'http:') }, store(NO_ANSWER)],
   'a connection that is reset': [{ rules: [{ fault: 'reset' }] }, store(NO_ANSWER)],
 };
 
 const secret = /hidden-secret|Signature=|AWS4-HMAC/;
 
 /** Runs one case and gives what came: the class by its name, `code`, `field` and the message without what differs by chance. */
-const outcome = async (context, given, isFinal) => {
-  const lane = await openLane(context, { rules: [], ...given.lane, ...(given.rules && { rules: given.rules }) });
-  const endpoint = given.endpointOf?.(lane.endpoint) ?? lane.endpoint;
+const outcome = async (context, { kind, rules, endpointOf = (endpoint) => endpoint, credentialsOf = (own) => own }, isFinal) => {
+  const endpoint = endpointOf((await openLane(context, { kind, rules })).endpoint);
   const lockfilePath = `bad/${crypto.randomUUID()}.json`;
-  const where = { endpoint, bucket: context.bucket, region: 'us-east-1', credentials: context.credentials, ...given.bucket };
-  const provider = where.credentials;
-  if (typeof provider === 'function') where.credentials = () => provider(context.credentials);
+  const where = { endpoint, bucket: context.bucket, region: 'us-east-1', credentials: () => credentialsOf(context.credentials) };
   const plain = (message) => withoutChance(message)
     .replaceAll(endpoint, 'ENDPOINT').replace(lockfilePath, 'KEY').replaceAll(context.bucket, 'BUCKET');
   const elector = new Elector({ storage: new S3Storage(where), lockfilePath, warn: false, ...PATIENT });
@@ -48,11 +45,7 @@ const shown = (error, plain) => {
 /** What those see who never call `init`: `status().error`, and who waits for a store that can never do. */
 const whenStarted = async (elector, plain, isFinal) => {
   let ended;
-  const waiting = async () => {
-    await elector.start();
-    await elector.waitForLeadership();
-  };
-  void waiting().catch((error) => (ended = error));
+  void elector.start().then(() => elector.waitForLeadership()).catch((error) => (ended = error));
   try {
     const status = plain(await until(() => elector.status().error));
     // What does not come is waited for a moment, what must come however busy the machine is.

@@ -12,7 +12,6 @@ export const equal = (actual, expected, message = '') => {
   if (one !== other) throw new Error(`${message} expected ${other}, got ${one}`.trim());
 };
 
-/** What a call throws or its promise rejects with. */
 export const caught = async (call) => {
   try {
     await call();

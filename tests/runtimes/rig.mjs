@@ -40,10 +40,7 @@ const obey = async (lanes, store, request) => {
     return { id: lane.id, endpoint: lane.endpoint };
   }
   const lane = lanes.get(id);
-  if (request.method === 'PUT') {
-    lane.rules = JSON.parse(text).rules;
-    return {};
-  }
+  if (request.method === 'PUT') lane.rules = JSON.parse(text).rules;
   return { seen: lane.seen };
 };
 
@@ -52,7 +49,9 @@ const openLane = async (store, { kind = 'http', rules = [] }) => {
   const lane = { rules, seen: [] };
   const onRequest = (request, response) => answer(lane, store, request, response);
   const server = kind === 'https' ? https.createServer({ key: PEM, cert: PEM }, onRequest) : http.createServer(onRequest);
-  const { host, close } = await serve(patient(server));
+  // A runtime that breaks off mid-request is what is being tested.
+  server.on('clientError', (_error, socket) => socket.destroy());
+  const { host, close } = await serve(server);
   Object.assign(lane, { id: host.split(':')[1], endpoint: `${kind === 'https' ? 'https' : 'http'}://${host}`, close });
   if (kind === 'closed') await close();
   return lane;
@@ -106,6 +105,3 @@ const pass = async (store, request, body, response, { zip = false } = {}) => {
     response.destroy();
   }
 };
-
-// A runtime that breaks off mid-request is what is being tested.
-const patient = (server) => server.on('clientError', (_error, socket) => socket.destroy());

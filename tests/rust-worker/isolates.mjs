@@ -2,8 +2,7 @@
 import { readdirSync } from 'node:fs';
 import { COMPATIBILITY_DATE, fireCron, modulesOf, startWorkerd as start } from '../../js/tools/miniflare.mjs';
 import { ROOT, inRoot } from '../../js/tools/paths.mjs';
-import { atEnd } from '../js/ending.mjs';
-import { until } from '../js/until.mjs';
+import { atEnd, until } from '../js/servers.mjs';
 
 const BUILT = inRoot('build/rust-worker');
 

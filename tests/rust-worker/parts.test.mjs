@@ -1,15 +1,9 @@
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { before, test } from 'node:test';
 import { readAll, serve } from '../../js/tools/serve.mjs';
-import { bucketOptions, credentials, until } from '../js/bucket.mjs';
+import { until, variables } from '../js/bucket.mjs';
+import { kept } from '../js/ending.mjs';
 import { startWorkerd } from './isolates.mjs';
-
-const VARIABLES = {
-  EDGELECT_ENDPOINT: bucketOptions.endpoint,
-  EDGELECT_BUCKET: bucketOptions.bucket,
-  EDGELECT_ACCESS_KEY_ID: credentials.accessKeyId,
-  EDGELECT_SECRET_ACCESS_KEY: credentials.secretAccessKey,
-};
 
 let workerd;
 let server;
@@ -24,7 +18,7 @@ const call = async (name, ...given) => {
 };
 
 before(async () => {
-  workerd = await startWorkerd({ entry: 'parts.js', wasm: 'parts', bindings: VARIABLES });
+  workerd = await startWorkerd({ entry: 'parts.js', wasm: 'parts', bindings: variables });
   const answers = {
     '/found': (response) => response.writeHead(200, { etag: '"v1"' }).end('body'),
     '/moved': (response) => response.writeHead(307, { location: '/found' }).end(),
@@ -32,15 +26,13 @@ before(async () => {
     // Ten times what is asked for, and no end.
     '/endless': (response) => response.writeHead(200).write('x'.repeat(1_000_000)),
   };
-  server = await serve(async (request, response) => {
+  server = await kept(serve(async (request, response) => {
     const one = { request, response, body: undefined };
     served.push(one);
     one.body = String(await readAll(request));
     answers[request.url]?.(response);
-  });
+  }));
 });
-
-after(() => server.close());
 
 const at = (path) => `${server.url}${path}`;
 

@@ -3,12 +3,10 @@ import { describe, test } from 'node:test';
 import { unstable_readConfig } from 'wrangler';
 import { inRoot } from '../../js/tools/paths.mjs';
 import { serve } from '../../js/tools/serve.mjs';
-import { kept } from '../js/ending.mjs';
-import { until } from '../js/until.mjs';
+import { kept, until } from '../js/servers.mjs';
 import { startWorkerd } from './isolates.mjs';
 
 const LEASE_MS = 3_000;
-const KEY = 'leader/report.json';
 
 /** Takes reports, but none with a token below the highest seen. */
 const openDesk = async () => {
@@ -24,19 +22,15 @@ const openDesk = async () => {
     // Long enough for another one to come in between, if nobody kept it out.
     else setTimeout(() => response.end(), 300);
   }));
-  return {
-    url,
-    reports,
-    refuse: () => (highest = Infinity),
-    hold: () => (held = true),
-    go: () => {
-      held = false;
-      for (const response of waiting.splice(0)) response.end();
-    },
+  const go = () => {
+    held = false;
+    for (const response of waiting.splice(0)) response.end();
   };
+  return { url, reports, refuse: () => (highest = Infinity), hold: () => (held = true), go };
 };
 
 const GROUP = {
+  EDGELECT_LOCKFILE_PATH: 'leader/report.json',
   EDGELECT_SERVER_ID: 'the-worker',
   EDGELECT_LEADER_TIMEOUT: LEASE_MS,
   EDGELECT_FREQUENT_INTERVAL: 500,
@@ -52,22 +46,20 @@ const record = () => JSON.stringify({
   slot: Date.now() - 60_000, slotDone: true, acquired: '2026-11-21T06:00:00Z',
 });
 
-const newGroup = async () => {
+/** A group of these isolates, and the desk that takes its reports. */
+const newGroup = async (names, variables = GROUP) => {
   const desk = await openDesk();
-  const bindings = { ...GROUP, EDGELECT_LOCKFILE_PATH: KEY, REPORT_URL: desk.url };
-  const start = async (names) => {
-    const workerd = await startWorkerd({ entry: 'worker.js', wasm: 'rust_worker', names, bindings });
-    await (await workerd.bucket()).put(KEY, record());
-    return { ...workerd, record: () => workerd.lease(KEY) };
-  };
-  return { desk, start };
+  const bindings = { ...variables, REPORT_URL: desk.url };
+  const workerd = await startWorkerd({ entry: 'worker.js', wasm: 'rust_worker', names, bindings });
+  await (await workerd.bucket()).put(variables.EDGELECT_LOCKFILE_PATH, record());
+  return { ...workerd, desk, record: () => workerd.lease(variables.EDGELECT_LOCKFILE_PATH) };
 };
 
 const answered = async (asking, status) => {
   const answer = await asking;
-  const text = await answer.text();
-  assert.equal(answer.status, status, text);
-  return { headers: answer.headers, body: text };
+  const body = await answer.text();
+  assert.equal(answer.status, status, body);
+  return { headers: answer.headers, body };
 };
 
 const released = ({ lastUpdated }) => lastUpdated === '0001-01-01T00:00:00Z';
@@ -75,8 +67,7 @@ const released = ({ lastUpdated }) => lastUpdated === '0001-01-01T00:00:00Z';
 // Most of a trigger is waiting.
 describe('the Rust Worker', { concurrency: 4 }, () => {
   test("each slot's report is written once, with a token that grows, and the lease released", async () => {
-    const { desk, start } = await newGroup();
-    const workerd = await start(['one', 'other']);
+    const { desk, ...workerd } = await newGroup(['one', 'other']);
     const slots = [3_000, 2_000].map((ms) => new Date(Date.now() - ms));
     for (const { tick } of workerd.isolates) for (const slot of slots) await tick(slot);
     assert.deepEqual(desk.reports.map(({ slot }) => slot), slots.map(Number));
@@ -87,8 +78,7 @@ describe('the Rust Worker', { concurrency: 4 }, () => {
   });
 
   test('the isolate that leads answers its peers, another reads the store', async () => {
-    const { desk, start } = await newGroup();
-    const workerd = await start(['one', 'other']);
+    const { desk, ...workerd } = await newGroup(['one', 'other']);
     const [one, other] = workerd.isolates;
     await answered(one.ask(), 404);
     desk.hold();
@@ -113,8 +103,7 @@ describe('the Rust Worker', { concurrency: 4 }, () => {
   });
 
   test('a report that is refused is logged as the failure that it is, and its slot not run again', async () => {
-    const { desk, start } = await newGroup();
-    const workerd = await start(['one']);
+    const { desk, ...workerd } = await newGroup(['one']);
     desk.refuse();
     const slot = new Date();
     const counted = [await workerd.isolates[0].tick(slot), await workerd.isolates[0].tick(slot)];
@@ -127,11 +116,9 @@ describe('the Rust Worker', { concurrency: 4 }, () => {
   test('the variables and the binding of its wrangler.toml are all that it needs', async () => {
     const { vars, r2_buckets: buckets, triggers } = unstable_readConfig({ config: inRoot('examples/rust-worker/wrangler.toml') });
     assert.deepEqual([buckets.map(({ binding }) => binding), triggers.crons], [['EDGELECT_R2'], ['* * * * *']]);
-    const desk = await openDesk();
-    const workerd = await startWorkerd({ entry: 'worker.js', wasm: 'rust_worker', bindings: { ...vars, REPORT_URL: desk.url } });
-    await (await workerd.bucket()).put(vars.EDGELECT_LOCKFILE_PATH, record());
+    const workerd = await newGroup(undefined, vars);
     await workerd.isolates[0].tick();
     assert.equal(await workerd.outcomes(1), 'done');
-    assert.equal((await workerd.lease(vars.EDGELECT_LOCKFILE_PATH)).leaderID, vars.EDGELECT_SERVER_ID);
+    assert.equal((await workerd.record()).leaderID, vars.EDGELECT_SERVER_ID);
   });
 });

@@ -24,7 +24,6 @@ export const isolate = async (bindings, { entry = 'js/worker.js', ...more } = {}
     tick: async (scheduledTime = new Date(), cron = '* * * * *') => (await worker.getWorker()).scheduled({ cron, scheduledTime }),
     logged: () => lines.join('\n'),
     bucket: (name = 'EDGELECT_R2') => worker.getR2Bucket(name),
-    /** Ends the process with SIGKILL, whatever it is doing. */
     kill,
   };
 };
@@ -37,10 +36,8 @@ export const warm = async (...how) => {
   return worker;
 };
 
-/** What the log says of each tick or trigger: its outcome. */
 export const outcomes = (worker) => [...worker.logged().matchAll(/outcome=(\w+)/g)].map(([, outcome]) => outcome);
 
-/** The answer of a leader, or nothing yet. */
 export const healthy = (worker, path) => async () => {
   const answer = await worker.ask(path);
   return answer.status === 200 ? answer : void (await answer.text());
@@ -51,16 +48,5 @@ export const released = (more) => JSON.stringify({
   leaderID: 'nobody', lastUpdated: '0001-01-01T00:00:00Z', session: 'before', sequence: 1, term: 1, leaseMs: 2500, acquired: '2026-11-21T06:00:00Z', format: 1, ...more,
 });
 
-/** A new group in the real store, as the Worker's variables name it. */
-export const newGroup = async () => {
-  const lockfilePath = await newBucketGroup('worker');
-  return {
-    ...variables,
-    EDGELECT_LOCKFILE_PATH: lockfilePath,
-    EDGELECT_SERVER_ID: 'the-worker',
-    EDGELECT_LEADER_TIMEOUT: '2500',
-    EDGELECT_FREQUENT_INTERVAL: '500',
-    EDGELECT_STORE_SKEW: '500',
-    EDGELECT_SUSTAIN: '6500',
-  };
-};
+export const TIMES = { EDGELECT_LEADER_TIMEOUT: '2500', EDGELECT_FREQUENT_INTERVAL: '500', EDGELECT_STORE_SKEW: '500', EDGELECT_SUSTAIN: '6500' };
+export const newGroup = async () => ({ ...variables, ...TIMES, EDGELECT_LOCKFILE_PATH: await newBucketGroup('worker'), EDGELECT_SERVER_ID: 'the-worker' });

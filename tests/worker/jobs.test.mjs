@@ -5,21 +5,19 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { bucketOptions, getLease, putObject, until } from '../js/bucket.mjs';
-import { kept } from '../js/ending.mjs';
-import { serve } from '../js/loopback.mjs';
-import { startProxy } from '../js/proxy.mjs';
+import { kept, serve, startProxy } from '../js/servers.mjs';
 import { isolate, newGroup, outcomes as found } from './isolate.mjs';
 
-const MINUTE = 60_000;
 const FIRST = Date.UTC(2026, 10, 21, 12);
-const slot = (minute) => new Date(FIRST + minute * MINUTE);
-/** A group whose slots up to `FIRST` were claimed and done, so that tests need not wait for the clock. */
+/** The slot after those that the group has done. */
+const SLOT = new Date(FIRST + 60_000);
+/** A group whose slots up to `FIRST` were claimed and done, so that tests need not wait for the clock, and its lease. */
 const slotGroup = async (more = {}) => {
   const group = { ...(await newGroup()), EDGELECT_FREQUENT_INTERVAL: '300', EDGELECT_BUDGET: '20000', EDGELECT_SUBREQUESTS: '10000', ...more };
-  const key = group.EDGELECT_LOCKFILE_PATH;
-  const record = { ...(await getLease(key)), slot: FIRST, slotDone: true, acquired: '2026-11-21T06:00:00Z' };
-  await putObject(key, JSON.stringify(record));
-  return group;
+  const lease = () => getLease(group.EDGELECT_LOCKFILE_PATH);
+  const record = { ...(await lease()), slot: FIRST, slotDone: true, acquired: '2026-11-21T06:00:00Z' };
+  await putObject(group.EDGELECT_LOCKFILE_PATH, JSON.stringify(record));
+  return { group, lease };
 };
 
 /** A server that keeps what it was asked, and answers as `answer(request, response, count)` says. */
@@ -44,20 +42,18 @@ describe('jobs', { concurrency: 3 }, () => {
   test('c54 a slot calls its job once, with slot and token, whatever number of triggers and isolates', async () => {
     const { asked, url } = await jobServer();
     const secret = randomBytes(32).toString('base64');
-    const group = await slotGroup({ EDGELECT_JOB_URL: url, EDGELECT_JOB_SECRET: `whsec_${secret}` });
+    const { group, lease } = await slotGroup({ EDGELECT_JOB_URL: url, EDGELECT_JOB_SECRET: `whsec_${secret}` });
     const pair = await Promise.all([isolate(group), isolate(group)]);
-    await Promise.all([...pair, ...pair].map((worker) => worker.tick(slot(1))));
-    await pair[1].tick(slot(1));
+    await Promise.all([...pair, ...pair].map((worker) => worker.tick(SLOT)));
+    await pair[1].tick(SLOT);
     assert.equal(asked.length, 1);
     const [{ method, url: path, headers, body }] = asked;
-    const lease = await getLease(group.EDGELECT_LOCKFILE_PATH);
-    assert.deepEqual([method, path, headers['content-type']], ['POST', '/run?a=b', 'application/json']);
-    const expected = { group: group.EDGELECT_LOCKFILE_PATH, slot: slot(1).getTime(), term: lease.term, serverId: 'the-worker' };
-    assert.deepEqual(JSON.parse(body), expected);
-    assert.equal(headers['edgelect-token'], String(lease.term));
+    const { term, slot, slotDone, slotResult } = await lease();
+    assert.deepEqual([slot, slotDone, slotResult], [SLOT.getTime(), true, 'ok 200']);
+    assert.deepEqual([method, path, headers['content-type'], headers['edgelect-token']], ['POST', '/run?a=b', 'application/json', String(term)]);
+    assert.deepEqual(JSON.parse(body), { group: group.EDGELECT_LOCKFILE_PATH, slot, term, serverId: 'the-worker' });
     assert.equal(headers['webhook-signature'], `v1,${signed(secret, asked[0])}`);
     assert.ok(Math.abs(Date.now() / 1000 - Number(headers['webhook-timestamp'])) < 60);
-    assert.deepEqual([lease.slot, lease.slotDone, lease.slotResult], [slot(1).getTime(), true, 'ok 200']);
     assert.deepEqual([...(await outcomes(pair[0], 2)), ...(await outcomes(pair[1], 3))].sort(), ['done', 'taken', 'taken', 'taken', 'taken']);
     assert.equal(pair.some((worker) => worker.logged().includes(secret)), false);
     assert.match(pair[1].logged(), /outcome=taken slot=\d+ by="the-worker" finished=true/);
@@ -69,11 +65,11 @@ describe('jobs', { concurrency: 3 }, () => {
     const { verified } = await import(`data:text/javascript,${encodeURIComponent(`export ${snippet}`)}`);
     const { asked, url } = await jobServer();
     const secret = `whsec_${randomBytes(32).toString('base64')}`;
-    const worker = await isolate(await slotGroup({ EDGELECT_JOB_URL: url, EDGELECT_JOB_SECRET: secret }));
-    await worker.tick(slot(1));
+    const worker = await isolate((await slotGroup({ EDGELECT_JOB_URL: url, EDGELECT_JOB_SECRET: secret })).group);
+    await worker.tick(SLOT);
     const [{ headers, body }] = asked;
     const sent = (more = {}, text = body) => new Request(url, { method: 'POST', body: text, headers: { ...headers, ...more } });
-    assert.equal((await verified(sent(), secret)).slot, slot(1).getTime());
+    assert.equal((await verified(sent(), secret)).slot, SLOT.getTime());
     const old = String(Number(headers['webhook-timestamp']) - 301);
     for (const [request, key] of [
       [sent({}, body.replace('"term":', '"term":1')), secret],
@@ -109,18 +105,19 @@ describe('jobs', { concurrency: 3 }, () => {
         };
         // What answers does so in time, however busy the machine is.
         const EDGELECT_JOB_TIMEOUT = what === 'nothing' ? '1500' : '8000';
-        const group = await slotGroup({ EDGELECT_JOB_SECRET: secret, EDGELECT_JOB_TIMEOUT, ...(way === 'url' && { EDGELECT_JOB_URL: url }) });
+        const where = way === 'url' ? { EDGELECT_JOB_URL: url } : {};
+        const { group, lease } = await slotGroup({ EDGELECT_JOB_SECRET: secret, EDGELECT_JOB_TIMEOUT, ...where });
         const worker = await isolate(group, way === 'url' ? {} : { serviceBindings: { JOB } });
         const startedMs = Date.now();
-        assert.equal((await worker.tick(slot(1))).outcome, done ? 'ok' : 'exception', `${way}: Cloudflare counts it as failed, or not`);
+        assert.equal((await worker.tick(SLOT)).outcome, done ? 'ok' : 'exception', `${way}: Cloudflare counts it as failed, or not`);
         assert.ok(Date.now() - startedMs < 15_000, `${way}: ${Date.now() - startedMs} ms`);
-        const lease = await getLease(group.EDGELECT_LOCKFILE_PATH);
-        assert.deepEqual([lease.slotResult, lease.slotDone, lease.slotFailures, asked.length], [result, done, done ? undefined : 1, 1], way);
-        assert.equal(lease.lastUpdated, '0001-01-01T00:00:00Z', way);
+        const { term, slotResult, slotDone, slotFailures, lastUpdated } = await lease();
+        assert.deepEqual([slotResult, slotDone, slotFailures, asked.length], [result, done, done ? undefined : 1, 1], way);
+        assert.equal(lastUpdated, '0001-01-01T00:00:00Z', way);
         assert.deepEqual(await outcomes(worker, 1), [done ? 'done' : 'failed'], worker.logged());
         const [call] = asked;
         if (way === 'binding') assert.equal(call.url, 'https://job.edgelect.internal/');
-        assert.deepEqual([JSON.parse(call.body).slot, call.headers['edgelect-token']], [slot(1).getTime(), String(lease.term)], way);
+        assert.deepEqual([JSON.parse(call.body).slot, call.headers['edgelect-token']], [SLOT.getTime(), String(term)], way);
         assert.equal(call.headers['webhook-signature'], `v1,${signed(secret, call)}`, way);
         assert.equal(worker.logged().includes(secret) || worker.logged().includes(signed(secret, call)), false, way);
       }
@@ -134,25 +131,24 @@ describe('jobs', { concurrency: 3 }, () => {
     const { asked, url } = await jobServer((request) => request.socket.on('close', () => (closedMs = Date.now())));
     // A margin so wide that what a busy machine is late still ends before the lease.
     const wide = { EDGELECT_LEADER_TIMEOUT: String(leaseMs), EDGELECT_MARGIN: '2000', EDGELECT_BUDGET: '9000', EDGELECT_SUSTAIN: '9000' };
-    const group = await slotGroup({ ...wide, EDGELECT_JOB_URL: url, EDGELECT_ENDPOINT: proxy.endpoint });
+    const { group, lease } = await slotGroup({ ...wide, EDGELECT_JOB_URL: url, EDGELECT_ENDPOINT: proxy.endpoint });
     const worker = await isolate(group);
-    const ticking = worker.tick(slot(1));
+    const ticking = worker.tick(SLOT);
     await until(() => asked.length === 1);
     const hungMs = Date.now();
     proxy.answerWith(() => 'hang');
     await until(() => closedMs !== undefined);
     // Authority ends a margin before the lease; the rest is the timer's own.
     assert.ok(closedMs - hungMs < leaseMs, `closed after ${closedMs - hungMs} ms`);
-    const lease = await getLease(group.EDGELECT_LOCKFILE_PATH);
-    assert.deepEqual([lease.slot, lease.slotDone, lease.slotResult], [slot(1).getTime(), false, undefined]);
     assert.equal((await ticking).outcome, 'exception');
     assert.deepEqual(await outcomes(worker, 1), ['lost']);
-    assert.equal((await getLease(group.EDGELECT_LOCKFILE_PATH)).slotResult, undefined);
+    const { slot, slotDone, slotResult } = await lease();
+    assert.deepEqual([slot, slotDone, slotResult], [SLOT.getTime(), false, undefined]);
   });
 
   test('a trigger that names no time has a slot by the period alone', async () => {
     const { asked, url } = await jobServer();
-    const group = await slotGroup({ EDGELECT_JOB_URL: url });
+    const { group } = await slotGroup({ EDGELECT_JOB_URL: url });
     const worker = await isolate(group);
     assert.equal((await worker.tick(new Date(0))).outcome, 'exception');
     await until(() => /slot = \(not set\): .*period/.test(worker.logged()));

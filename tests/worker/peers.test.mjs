@@ -4,9 +4,8 @@ import { createHmac } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { S3Storage } from 'edgelect';
 import { bucketOptions, until } from '../js/bucket.mjs';
-import { kept } from '../js/ending.mjs';
 import { peered } from '../js/peered.mjs';
-import { startProxy } from '../js/proxy.mjs';
+import { kept, startProxy } from '../js/servers.mjs';
 import { healthy, isolate, newGroup, outcomes, warm } from './isolate.mjs';
 
 const SECRET = 'a-secret-of-this-group';
@@ -66,8 +65,8 @@ describe('peers of the Worker', { concurrency: 3 }, () => {
       return body;
     };
     const nobody = await worker.ask(`${path}&nonce=${NONCE}`);
-    assert.equal(nobody.status, 404);
     await checked(nobody);
+    assert.equal(nobody.status, 404);
     const ticking = worker.tick();
     const leads = await until(healthy(worker, `${path}&nonce=${NONCE}`));
     assert.equal(JSON.parse(await checked(leads)).leaderID, 'the-worker');

@@ -2,11 +2,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { until } from '../js/until.mjs';
-import { isolate, released } from './isolate.mjs';
+import { TIMES, isolate, released } from './isolate.mjs';
 
 const R2 = { r2Buckets: ['EDGELECT_R2'] };
 const TOKEN = 'a-token-of-the-tests';
-const TIMES = { EDGELECT_LEADER_TIMEOUT: 2500, EDGELECT_FREQUENT_INTERVAL: 500, EDGELECT_STORE_SKEW: 500, EDGELECT_SUSTAIN: 6500 };
 const SLOT = Date.UTC(2026, 10, 23, 11, 55);
 const RECORD = released({
   leaderID: 'before', session: 'hidden-session', term: 5, transitions: 4,
@@ -21,7 +20,8 @@ const worker = async (variables, keys = ['leader.json']) => {
     const answer = await made.ask(path, { headers: token ? { authorization: `Bearer ${token}` } : {}, ...more });
     return { status: answer.status, type: answer.headers.get('content-type'), policy: answer.headers.get('content-security-policy'), text: await answer.text() };
   };
-  return { ...made, get, statuses: async (token) => Promise.all(['/', '/status.json', '/metrics'].map(async (path) => (await get(path, token)).status)) };
+  const json = async (path, token) => JSON.parse((await get(path, token)).text);
+  return { ...made, get, json, statuses: async (token) => Promise.all(['/', '/status.json', '/metrics'].map(async (path) => (await get(path, token)).status)) };
 };
 
 describe('what a Worker shows', { concurrency: 3 }, () => {
@@ -31,7 +31,7 @@ describe('what a Worker shows', { concurrency: 3 }, () => {
     const byToken = await worker({ EDGELECT_PAGE: 'token', EDGELECT_STATUS_TOKEN: TOKEN });
     assert.deepEqual([await byToken.statuses(), await byToken.statuses(`${TOKEN}x`), await byToken.statuses(TOKEN)], [[200, 401, 401], [200, 401, 401], [200, 200, 200]]);
     for (const wrong of ['Bearer ', `Basic ${TOKEN}`, TOKEN]) assert.equal((await byToken.ask('/status.json', { headers: { authorization: wrong } })).status, 401, wrong);
-    const { lastSlot, ...status } = JSON.parse((await byToken.get('/status.json', TOKEN)).text);
+    const { lastSlot, ...status } = await byToken.json('/status.json', TOKEN);
     assert.deepEqual([lastSlot, status.role, 'session' in status], [{ slot: SLOT, outcome: 'ok', by: 'before' }, 'none', false]);
     const open = await worker({ EDGELECT_PAGE: 'public' });
     assert.deepEqual(await open.statuses(), [200, 200, 200]);
@@ -41,7 +41,7 @@ describe('what a Worker shows', { concurrency: 3 }, () => {
     assert.ok(text.startsWith('<!doctype html>') && !text.includes('leader.json'), 'it has no data');
     assert.equal((await open.get('/', undefined, { method: 'POST' })).status, 405);
     const locked = await worker({ EDGELECT_PAGE: 'token' });
-    assert.deepEqual(JSON.parse((await locked.get('/status.json')).text), { error: 'edgelect is not configured', variable: 'EDGELECT_STATUS_TOKEN' });
+    assert.deepEqual(await locked.json('/status.json'), { error: 'edgelect is not configured', variable: 'EDGELECT_STATUS_TOKEN' });
   });
 
   test('its metrics are those of the record, and while it leads they say so', async () => {
@@ -61,18 +61,18 @@ describe('what a Worker shows', { concurrency: 3 }, () => {
   });
 
   test('of several groups it shows those that the token is for, and one that is wrong hides no other', async () => {
-    const { get } = await worker({
+    const { get, json } = await worker({
       EDGELECT_GROUPS: 'one,two,three', EDGELECT_STATUS_TOKEN__ONE: TOKEN, EDGELECT_STATUS_TOKEN__TWO: TOKEN, EDGELECT_STATUS_TOKEN__THREE: `other-${TOKEN}`,
       EDGELECT_SUSTAIN__TWO: 'long',
     }, ['one.json', 'two.json', 'three.json']);
-    const { groups } = JSON.parse((await get('/status.json', TOKEN)).text);
+    const { groups } = await json('/status.json', TOKEN);
     assert.deepEqual(groups.map(({ group, error }) => [group, error]), [['one.json', null], ['two', 'edgelect is not configured: EDGELECT_SUSTAIN__TWO']]);
     const metrics = (await get('/metrics', TOKEN)).text;
     assert.ok(metrics.includes('edgelect_record_leader{group="one.json"} 0') && metrics.includes('edgelect_error{group="two"} 1') && !metrics.includes('three'));
-    assert.equal(JSON.parse((await get('/status.json?group=three.json', `other-${TOKEN}`)).text).group, 'three.json');
+    assert.equal((await json('/status.json?group=three.json', `other-${TOKEN}`)).group, 'three.json');
     assert.equal((await get('/status.json?group=three.json', TOKEN)).status, 401);
     const wrong = await worker({ EDGELECT_GROUPS: 'one,two', EDGELECT_STATUS_TOKEN__ONE: TOKEN, EDGELECT_PAGE__TWO: 'odd' }, ['one.json']);
-    assert.deepEqual(JSON.parse((await wrong.get('/status.json', TOKEN)).text).groups.map(({ group }) => group), ['one.json']);
+    assert.deepEqual((await wrong.json('/status.json', TOKEN)).groups.map(({ group }) => group), ['one.json']);
   });
 
   test('who may not see all groups does not learn which there are', async () => {
@@ -84,7 +84,7 @@ describe('what a Worker shows', { concurrency: 3 }, () => {
       assert.deepEqual(known.map(({ status }) => status), more ? [405, 405, 405] : [200, 401, 401]);
     }
     const alone = await worker({ EDGELECT_STATUS_TOKEN: TOKEN });
-    assert.deepEqual(JSON.parse((await alone.get('/status.json?group=none.json', TOKEN)).text), { error: 'no such group' });
+    assert.deepEqual(await alone.json('/status.json?group=none.json', TOKEN), { error: 'no such group' });
   });
 
   test('its log lines are JSON where that is wished', async () => {

@@ -1,10 +1,11 @@
-// Every store of the crate as the deployed Worker's, by its variables alone. Slots over a binding of R2 are run in tests/rust-worker.
+// Every store of the crate as the deployed Worker's, by its variables alone, over R2 with the record of Kubernetes members. Slots over a
+// binding of R2 are run in tests/rust-worker.
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { DynamoDBStorage, Elector, EpochStorage, Route53Storage, S3Storage } from 'edgelect';
 import { bucketOptions, freshKey, getLease, until, variables } from '../js/bucket.mjs';
 import { startAws } from '../js/ministack.mjs';
-import { healthy, isolate, newGroup, outcomes, released } from './isolate.mjs';
+import { healthy, isolate, newGroup, outcomes } from './isolate.mjs';
 
 const DOMAIN = 'example.com';
 const TABLE = 'leases';
@@ -34,7 +35,7 @@ const inS3 = (name) => async () => ({ ...variables, EDGELECT_STORE: name, EDGELE
 const STORES = {
   s3: { open: inS3('s3'), storage: () => new S3Storage(bucketOptions) },
   epochs: { open: inS3('epochs'), storage: () => new EpochStorage(bucketOptions) },
-  r2: { open: async () => ({ EDGELECT_STORE: 'r2', EDGELECT_LOCKFILE_PATH: 'leader.json' }), more: { r2Buckets: ['EDGELECT_R2'] } },
+  r2: { open: async () => ({ EDGELECT_STORE: 'r2', EDGELECT_FORMAT: 'kubernetes', EDGELECT_LOCKFILE_PATH: 'leader.json' }), more: { r2Buckets: ['EDGELECT_R2'] } },
   dynamodb: {
     open: async () => ({ ...secrets(), EDGELECT_STORE: 'dynamodb', EDGELECT_TABLE: TABLE, EDGELECT_LOCKFILE_PATH: `shard-${crypto.randomUUID()}` }),
     storage: () => new DynamoDBStorage({ ...place(), table: TABLE }),
@@ -48,11 +49,16 @@ const STORES = {
   },
 };
 
+/** What Kubernetes members left that had released their lease. */
+const THEIRS = {
+  holderIdentity: '', leaseDuration: 'PT4S', acquireTime: '2026-11-21T06:00:00.000Z', renewTime: '2026-11-21T06:00:00.000Z', leaderTransitions: 6,
+};
+
 const started = async ({ open, storage, more }) => {
   const group = { ...(await open()), ...GROUP };
   const { EDGELECT_LOCKFILE_PATH: lockfilePath, EDGELECT_STORE: store } = group;
   const worker = await isolate(group, more);
-  if (store === 'r2') await (await worker.bucket()).put(lockfilePath, released({ leaseMs: 4_000 }));
+  if (store === 'r2') await (await worker.bucket()).put(lockfilePath, JSON.stringify(THEIRS));
   else await new Elector({ storage: storage(group), lockfilePath }).init();
   return { worker, group };
 };
@@ -72,6 +78,12 @@ describe('stores', { concurrency: 2 }, () => {
       assert.equal(answer.headers.get('cache-control'), 'no-store');
       if (name === 's3' || name === 'r2') assert.ok(answer.headers.get('etag')?.length > 2);
       assert.equal((await ticking).outcome, 'ok', worker.logged());
+      if (name === 'r2') {
+        const parked = await (await (await worker.bucket()).get('leader.json')).json();
+        assert.deepEqual([parked.holderIdentity, parked.leaseDuration, parked.leaderTransitions, parked.leaderID], ['the-worker', '4s', 7, undefined]);
+        assert.deepEqual([parked.parked, parked.term], [true, body.term]);
+        assert.match(parked.renewTime, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+      }
       const startMs = Date.now();
       const next = worker.tick();
       await until(healthy(worker));

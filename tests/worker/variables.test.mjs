@@ -24,7 +24,6 @@ const BESIDE = [
   [ROUTE53, /^EDGELECT_(HOSTED_ZONE_ID|RECORD_PREFIX|DOMAIN_NAME)$/],
   [JOB, /^EDGELECT_(JOB_SECRET|JOB_TIMEOUT|POLICY|MISSED|PERIOD|ATTEMPTS|BUDGET|SUBREQUESTS)$/],
 ];
-/** What is more than a text. */
 const OTHERS = { EDGELECT_R2: ONLY_BINDING, EDGELECT_GROUPS: /must be names/ };
 
 let worker;
@@ -74,6 +73,8 @@ test('each variable that is no text is refused by its name, and an empty one is 
     [{ EDGELECT_JOB_URL: 'https://u:p@a' }, 'EDGELECT_JOB_URL', /\(not shown\): must/],
     [{ EDGELECT_CRON: 'hourly' }, 'EDGELECT_CRON', /must be one of the triggers in `crons` of wrangler\.toml.*five fields/],
     [{ ...JOB, EDGELECT_MISSED: 'all' }, 'EDGELECT_MISSED', /known only by the period/],
+    [{ EDGELECT_POLICY: 'atLeastOnce' }, 'EDGELECT_POLICY', /there is none: bind a service as JOB, or set EDGELECT_JOB_URL/],
+    ...[{ a: 1 }, HIDDEN].map((JOB) => [{ JOB }, 'JOB', /must be a service binding/]),
   ]) await refused(env, variable, rule);
 });
 
@@ -87,9 +88,6 @@ test('an EDGELECT variable that nobody knows is a misspelt one; others are nobod
   for (const name of ['AWS_ENDPOINT_URL', 'AWS_ENDPOINT_URL_S3']) {
     await refused({ [name]: `https://k:${HIDDEN}@s3.example.com` }, name, /= \(not shown\): this is one store and the R2 binding/);
   }
-  await refused({ JOB: { a: 1 } }, 'JOB', /must be a service binding/);
-  await refused({ JOB: HIDDEN }, 'JOB', /must be a service binding/);
-  await refused({ EDGELECT_POLICY: 'atLeastOnce' }, 'EDGELECT_POLICY', /there is none: bind a service as JOB, or set EDGELECT_JOB_URL/);
 });
 
 // What else there is of either kind is held in src/groups.rs, src/groups/share.rs, src/job.rs and src/cron.rs.

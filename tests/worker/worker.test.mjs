@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { bucketOptions, getLease, until } from '../js/bucket.mjs';
-import { kept } from '../js/ending.mjs';
-import { startProxy } from '../js/proxy.mjs';
+import { kept, startProxy } from '../js/servers.mjs';
 import { healthy, isolate, newGroup, outcomes } from './isolate.mjs';
 
 // Most of a tick is waiting.

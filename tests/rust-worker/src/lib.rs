@@ -38,7 +38,6 @@ fn fresh_key() -> String {
     format!("parts/{}.json", KEYS.with(Cell::get))
 }
 
-/// How many behaviours the R2 binding has shown.
 #[wasm_bindgen(js_name = conformR2)]
 pub async fn conform_r2(bucket: JsValue) -> usize {
     let traits = Traits::R2;
@@ -50,7 +49,6 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What one read of a binding brings.
 #[wasm_bindgen(js_name = readR2)]
 pub async fn read_r2(bucket: JsValue, key: String) -> String {
     let store = R2Store::new(bucket.unchecked_into::<Bucket>(), &key);
@@ -76,7 +74,6 @@ pub async fn fetch(url: String, body: String, limit: usize) -> String {
     }
 }
 
-/// A request that is dropped after `ms`.
 #[wasm_bindgen(js_name = fetchFor)]
 pub async fn fetch_for(url: String, ms: u64) -> bool {
     let host = Workerd::new();
@@ -111,7 +108,6 @@ impl Held {
         Self(Workerd::new())
     }
 
-    /// Ends with the timer.
     pub fn sleep(&self, ms: u64) -> js_sys::Promise {
         let host = self.0.clone();
         js_sys::futures::future_to_promise(async move {
