@@ -82,8 +82,10 @@ async function cargoTests(programs, libtestArgs = [], env = {}) {
 
 /** Builds the native command line. */
 const COMMAND_LINE = ['build', '--locked', '--bins', '--features', 'cli'];
-/** Waiting for leases takes no processor time, and compiling does. */
+/** For what waits, or is over at once: compiling takes longer. */
 const UNOPTIMISED = { CARGO_PROFILE_DEV_OPT_LEVEL: '0' };
+/** What computes next to nothing. */
+const UNITS = ['lib', 'layers'];
 /** The tests of what both command lines do; they take the native one where a variable names it. */
 const BOTH_COMMAND_LINES = ['run', 'slot-command', 'status', 'operator'].map((name) => `tests/js/${name}.test.mjs`);
 
@@ -101,13 +103,16 @@ async function clippy() {
 }
 
 async function compile() {
-  await cargo(['test', '--locked', '--workspace', '--no-run', ...['all', 'real', 'model', 'simulation'].flatMap(programFlags)]);
+  for (const [programs, env] of [[['all', 'real', 'model', 'simulation'], {}], [UNITS, UNOPTIMISED]]) {
+    await cargo(['test', '--locked', '--workspace', '--no-run', ...programs.flatMap(programFlags)], env);
+  }
   await cargo(COMMAND_LINE, UNOPTIMISED);
   await compileNative();
 }
 
 async function native() {
-  await cargoTests(['lib', 'layers', 'all'], OWN_STEP.flatMap((suite) => ['--skip', suite]));
+  await cargoTests(UNITS, [], UNOPTIMISED);
+  await cargoTests(['all'], OWN_STEP.flatMap((suite) => ['--skip', suite]));
   await cargoTests(['real'], ['stores::']);
 }
 
