@@ -35,7 +35,7 @@ use crate::operator::{self, OperatorError, Receipt, Words};
 use crate::probe::judge_by;
 use crate::scheduled::{SlotOutcome, says_nothing, shown_slot};
 use crate::slots::{Schedule, ScheduleSettings, SlotEnd};
-use crate::store::{Condition, Operation, Outcome, Record, Store, Version};
+use crate::store::{Answer, Condition, Operation, Outcome, Record, Store, Version};
 use crate::task::Task;
 use crate::text::quoted;
 use crate::web::{JsHost, Link, Web};
@@ -169,7 +169,7 @@ impl RawElector {
                 None => Operation::Read { unless: version },
             };
             let answer = driver::perform_within(&*store, &web, operation, UNHURRIED_MS).await;
-            events.borrow_mut().push(answer_json(&answer.outcome, &store.describe()));
+            events.borrow_mut().push(answer_json(&answer, &store.describe()));
             json!({ "type": "finished" }).to_string()
         });
     }
@@ -561,13 +561,14 @@ fn operator_error(error: &OperatorError) -> Value {
     told
 }
 
-fn answer_json(outcome: &Outcome, store: &str) -> String {
-    let (name, version, cause) = match outcome {
+fn answer_json(answer: &Answer, store: &str) -> String {
+    let (name, version, cause) = match &answer.outcome {
         Outcome::Found { version, .. } => ("found", Some(version), None),
         Outcome::Missing => ("missing", None, None),
         Outcome::Written { version: Some(version) } => ("written", Some(version), None),
         // A success that no store has to say alone, such as a web page's: what is stored tells.
         Outcome::Written { version: None } => ("vague", None, None),
+        Outcome::Refused if answer.facts.doubtful => ("doubtful", None, None),
         Outcome::Refused => ("refused", None, None),
         Outcome::Unchanged => ("unchanged", None, None),
         Outcome::Unknown { cause, .. } => ("unknown", None, Some(cause)),

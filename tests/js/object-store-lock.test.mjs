@@ -94,6 +94,20 @@ test('what is not known is thrown as such, and no secret is in it', async () => 
   await assert.rejects(lock.get(), { code: 'EDGELECT_STORE', message: /no credentials today/ });
 });
 
+test('a conflict is what the store says of the condition: a 404 to a creation, a 304, a 409 and a page are not known', async () => {
+  const credentials = { accessKeyId: 'the-id', secretAccessKey: 'the-secret' };
+  for (const [manner, creating, updating] of [
+    ['honest', undefined, 'CONFLICT'], ['terse', 'CONFLICT', 'CONFLICT'], ['vanished', 'UNKNOWN', 'CONFLICT'],
+    ['elsewhere', 'UNKNOWN', 'UNKNOWN'], ['gateway', 'UNKNOWN', 'UNKNOWN'], ['cache', 'UNKNOWN', 'UNKNOWN'], ['between', 'UNKNOWN', 'UNKNOWN'],
+  ]) {
+    const { endpoint } = await kept(startLiar(manner));
+    const lock = over(new S3Storage({ bucket: 'jobs', region: 'us-east-1', endpoint, credentials }), 'ha/leader');
+    const codeOf = (asking) => asking.then(() => undefined, ({ code }) => code.replace('EDGELECT_', ''));
+    const codes = [await codeOf(lock.create(record('a'))), await codeOf(lock.update('"1"', record('a')))];
+    assert.deepEqual(codes, [creating, updating], manner);
+  }
+});
+
 test('a signal ends the waiting, and the request', async () => {
   const store = await kept(startLiar('silent'));
   const storage = new S3Storage({ ...bucketOptions, endpoint: store.endpoint });
