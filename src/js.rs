@@ -454,6 +454,12 @@ pub fn from_variables(variables: &str) -> Result<String, String> {
     .to_string())
 }
 
+/// The first number of a JSON text that JavaScript would change, if there is one.
+#[wasm_bindgen(js_name = unheldNumber)]
+pub fn unheld_number(text: &str) -> Option<String> {
+    json::unheld_number(text).map(str::to_owned)
+}
+
 /// The settings that options of a `LeaderElectionConfig` mean, and a `warning`, as JSON.
 #[wasm_bindgen(js_name = leaderElection)]
 pub fn leader_election(options: &str) -> Result<String, String> {
@@ -671,7 +677,7 @@ impl RawElector {
             let token = order.get("token").and_then(json::whole).unwrap_or_default();
             let owner = Owner::unchecked(config, &session, token, key);
             // The session of an election that nobody runs is random, and nobody else's.
-            Opening::new(owner, json::of(election.session()), &self.store.describe())
+            Opening::new(owner, json::of(election.session()), &self.store.describe()).with_floats()
         });
         if let Some(value) = order.get("value") {
             opening.resume(&order);

@@ -222,6 +222,13 @@ test('what a storage of one\'s own answers, a record that JSON would change or t
     [{ etag: '"1"' }, /no body/], [{ etag: '"1"', body: 5 }, /no body/], [{ etag: '"1"', body: large.buffer }, /no body/], [{ etag: '"1"', body: large }, /64 KiB/],
     [{ etag: '"1"', body: `{"a":"${'ü'.repeat(40_000)}"}` }, /64 KiB/], [{ body: '{}' }, /no etag/],
   ]) await assert.rejects(over({ get: () => found, putIfMatch: () => null }, KEY).get(), { code: 'EDGELECT_STORE', message: why });
+  const held = '{"a":[9007199254740992,-0.0,1.50,1E+3,"9007199254740993"],"\\"1e400":0.1}';
+  assert.deepEqual((await over({ get: () => ({ etag: '"1"', body: held }), putIfMatch: () => null }, KEY).get()).record, JSON.parse(held));
+  for (const number of ['9007199254740993', '-9007199254740993.0', '1e400', '1e-400', '0.1234567890123456789']) {
+    const foreign = { get: () => ({ etag: '"1"', body: `{"theirs":["\\"",{"a":1,"b":${number}}]}` }), putIfMatch: () => assert.fail('written') };
+    const refused = { code: 'EDGELECT_STORE', message: new RegExp(`has the number ${number}, .*nothing was changed`) };
+    await assert.rejects(over(foreign, KEY).get(), refused);
+  }
   const storage = new MemoryStorage();
   const lock = over(storage, KEY);
   const circle = {};
