@@ -16,6 +16,9 @@ export const leaderElection = (options) => {
   return JSON.parse(ownWasm.call((wasm) => wasm.leaderElection(json)));
 };
 
+/** The first number of a JSON text that JavaScript would write back as another one. */
+export const unheldNumber = (text) => ownWasm.call((wasm) => wasm.unheldNumber(text));
+
 /** Options of an `Electors`, JSON, as `{ limits, settings }`; `names` are others that somebody may have meant. */
 export const limitsOf = (options, names) => JSON.parse(ownWasm.call(({ limits }) => limits(options, names)));
 

@@ -18,7 +18,8 @@ export interface LeaderElectionRecord {
 
 export interface ObjectStoreLock {
   /** The record and its etag, for `update`; `null` if there is none.
-   * @throws EdgelectError `EDGELECT_STORE` for an object that is no record, and where an `S3Storage` can't be read. */
+   * @throws EdgelectError `EDGELECT_STORE` for an object that is no record or has a number that JavaScript would write back as another
+   * one, such as 9007199254740993, and where an `S3Storage` can't be read. */
   get(options?: { signal?: AbortSignal }): Promise<{ record: LeaderElectionRecord; etag: string } | null>;
   /** Writes the record if there is none. What a storage of your own throws is thrown on: nobody knows then what it did.
    * @throws EdgelectError `EDGELECT_CONFIG` for a record that JSON would change or that has more than 65,536 bytes, of which nothing is

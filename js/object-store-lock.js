@@ -1,6 +1,6 @@
 // What users of an `ObjectStoreBasedLock` and its `LeaderElectionConfig` know, as a view of a storage and of the options.
 import { bucketOf } from './bucket.js';
-import { leaderElection } from './engine.js';
+import { leaderElection, unheldNumber } from './engine.js';
 import { EdgelectError, callOptions, isLost, optionsOf, signalOf, textOf, wrongOption } from './errors.js';
 import { bytesOf, validEtag } from './host.js';
 import { Objects } from './objects.js';
@@ -95,13 +95,17 @@ const readFound = (found, place) => {
   const bytes = typeof found.body === 'string' ? new TextEncoder().encode(found.body) : bytesOf(found.body);
   if (!bytes) throw unfit('has no body, a text or a Uint8Array');
   if (bytes.length > MAX_RECORD_BYTES) throw unfit('is larger than 64 KiB');
+  let text;
   let record;
   try {
-    record = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    record = JSON.parse(text);
   } catch (cause) {
     throw unfit(`is not JSON (${textOf(cause).slice(0, 100)})`, cause);
   }
   if (typeof record !== 'object' || record === null || Array.isArray(record)) throw unfit('is not a JSON object');
+  const number = unheldNumber(text);
+  if (number !== undefined) throw unfit(`has the number ${number.slice(0, 40)}, which JavaScript would change: its numbers are 64-bit floats`);
   return { record, etag };
 };
 

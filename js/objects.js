@@ -31,13 +31,14 @@ export class Objects {
   async putIfMatch(key, body, etag, { signal }) {
     const order = { body: new TextDecoder().decode(body), version: etag ?? undefined };
     const { outcome, message, heard, store } = await this.#perform(key, order, signal);
-    if (outcome === 'refused' && heard.status !== 409) return null;
+    if (outcome === 'refused') return null;
     if (outcome === 'written') return { etag: heard.headers.etag };
+    const put = `${store}: PUT ${JSON.stringify(key)} was answered`;
     // A success that no store has to say alone, such as a web page's.
-    const vague = `${store}: PUT ${JSON.stringify(key)} was answered with a success that names no version, so something else than the store `
-      + 'may have said it; read the object';
-    const between = `${store}: PUT ${JSON.stringify(key)} was answered 409: another write was under way; read the object`;
-    throw new EdgelectError(message ?? (outcome === 'refused' ? between : vague), { code: outcome === 'rejected' ? 'EDGELECT_STORE' : 'EDGELECT_UNKNOWN' });
+    const vague = `${put} with a success that names no version, so something else than the store may have said it; read the object`;
+    const why = heard?.status === 409 ? 'another write was under way' : 'that does not say that its condition did not hold, and something else than the store may have said it';
+    const doubtful = `${put} ${heard?.status}: ${why}; read the object`;
+    throw new EdgelectError(message ?? (outcome === 'doubtful' ? doubtful : vague), { code: outcome === 'rejected' ? 'EDGELECT_STORE' : 'EDGELECT_UNKNOWN' });
   }
 
   /** One operation: what it came to, and `heard`, the answer that said so. */

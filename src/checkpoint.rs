@@ -250,6 +250,8 @@ pub(crate) struct Opening {
     why: Option<String>,
     /// The host's wall clock, for people to read in the record.
     wall_ms: u64,
+    /// Whether whoever opens it holds numbers as JavaScript does, so that a value with another one is not theirs to change.
+    holds_floats: bool,
 }
 
 impl Opening {
@@ -269,7 +271,14 @@ impl Opening {
             rounds: 0,
             why: None,
             wall_ms: 0,
+            holds_floats: false,
         }
+    }
+
+    /// For one who holds numbers as JavaScript does.
+    #[cfg(all(target_arch = "wasm32", feature = "js"))]
+    pub(crate) fn with_floats(self) -> Self {
+        Self { holds_floats: true, ..self }
     }
 
     /// The next thing to be carried out is to write this value, which is JSON.
@@ -417,6 +426,12 @@ impl Opening {
         if let Some(end) = self.fenced_by(&lease, term, own) {
             return end;
         }
+        if self.holds_floats
+            && let Some(number) = json::unheld_number(&value)
+        {
+            let number = first(number, 40);
+            return self.unusable(&["its value has the number ", number, UNHELD].concat());
+        }
         self.hold(version, value);
         if own && lease.sequence >= self.first {
             return Next::Done(Ok(()));
@@ -555,5 +570,7 @@ impl Opening {
 
 const KEEPS_LEASES_ONLY: &str = ": keeps leases only; a checkpoint needs an object that compare-and-swap changes, as \
                                  S3 buckets and R2 buckets have them (a store of your own says so by keeps_any_body)";
+
+const UNHELD: &str = ", which JavaScript would change: its numbers are 64-bit floats";
 
 const NO_CHECKPOINT: &str = "the object is no checkpoint, but a lease or a document of others";

@@ -35,7 +35,7 @@ use crate::operator::{self, OperatorError, Receipt, Words};
 use crate::probe::judge_by;
 use crate::scheduled::{SlotOutcome, says_nothing, shown_slot};
 use crate::slots::{Schedule, ScheduleSettings, SlotEnd};
-use crate::store::{Condition, Operation, Outcome, Record, Store, Version};
+use crate::store::{Answer, Condition, Operation, Outcome, Record, Store, Version};
 use crate::task::Task;
 use crate::text::quoted;
 use crate::web::{JsHost, Link, Web};
@@ -169,7 +169,7 @@ impl RawElector {
                 None => Operation::Read { unless: version },
             };
             let answer = driver::perform_within(&*store, &web, operation, UNHURRIED_MS).await;
-            events.borrow_mut().push(answer_json(&answer.outcome, &store.describe()));
+            events.borrow_mut().push(answer_json(&answer, &store.describe()));
             json!({ "type": "finished" }).to_string()
         });
     }
@@ -454,6 +454,12 @@ pub fn from_variables(variables: &str) -> Result<String, String> {
     .to_string())
 }
 
+/// The first number of a JSON text that JavaScript would change, if there is one.
+#[wasm_bindgen(js_name = unheldNumber)]
+pub fn unheld_number(text: &str) -> Option<String> {
+    json::unheld_number(text).map(str::to_owned)
+}
+
 /// The settings that options of a `LeaderElectionConfig` mean, and a `warning`, as JSON.
 #[wasm_bindgen(js_name = leaderElection)]
 pub fn leader_election(options: &str) -> Result<String, String> {
@@ -561,13 +567,14 @@ fn operator_error(error: &OperatorError) -> Value {
     told
 }
 
-fn answer_json(outcome: &Outcome, store: &str) -> String {
-    let (name, version, cause) = match outcome {
+fn answer_json(answer: &Answer, store: &str) -> String {
+    let (name, version, cause) = match &answer.outcome {
         Outcome::Found { version, .. } => ("found", Some(version), None),
         Outcome::Missing => ("missing", None, None),
         Outcome::Written { version: Some(version) } => ("written", Some(version), None),
         // A success that no store has to say alone, such as a web page's: what is stored tells.
         Outcome::Written { version: None } => ("vague", None, None),
+        Outcome::Refused if answer.facts.doubtful => ("doubtful", None, None),
         Outcome::Refused => ("refused", None, None),
         Outcome::Unchanged => ("unchanged", None, None),
         Outcome::Unknown { cause, .. } => ("unknown", None, Some(cause)),
@@ -670,7 +677,7 @@ impl RawElector {
             let token = order.get("token").and_then(json::whole).unwrap_or_default();
             let owner = Owner::unchecked(config, &session, token, key);
             // The session of an election that nobody runs is random, and nobody else's.
-            Opening::new(owner, json::of(election.session()), &self.store.describe())
+            Opening::new(owner, json::of(election.session()), &self.store.describe()).with_floats()
         });
         if let Some(value) = order.get("value") {
             opening.resume(&order);

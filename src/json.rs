@@ -113,6 +113,57 @@ fn nesting(text: &[u8]) -> usize {
     deepest
 }
 
+/// The first number of a JSON text that no 64-bit float holds, which is what JavaScript has for numbers: written back, it would
+/// be another one. Of a fraction only the last digits would change, which every reader of floats leaves out.
+pub fn unheld_number(json: &str) -> Option<&str> {
+    let bytes = json.as_bytes();
+    let (mut at, mut quoted) = (0, false);
+    while at < bytes.len() {
+        let begin = at;
+        match bytes[at] {
+            b'\\' if quoted => at += 1,
+            b'"' => quoted = !quoted,
+            b'-' | b'0'..=b'9' if !quoted => {
+                let goes_on = |byte: &u8| byte.is_ascii_digit() || b".eE+-".contains(byte);
+                at += bytes[at..].iter().take_while(|byte| goes_on(byte)).count();
+                let number = &json[begin..at];
+                if !is_held(number) {
+                    return Some(number);
+                }
+                continue;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// Whether a float, written as short as it can be, is this number again, or the nearest to this fraction.
+fn is_held(number: &str) -> bool {
+    let Ok(float) = number.parse::<f64>() else { return false };
+    let (_, _, power) = decimal(number);
+    let nearest = power < 0 && float.is_normal();
+    float.is_finite() && (nearest || decimal(&of(&float)) == decimal(number))
+}
+
+/// A number as its sign, its digits without zeros at either end, and the power of ten of the last one.
+fn decimal(number: &str) -> (bool, String, i64) {
+    let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let unsigned = mantissa.trim_start_matches('-');
+    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+    let digits = [whole, fraction].concat();
+    let significant = digits.trim_end_matches('0');
+    // Beyond this it is zero or no float.
+    let exponent = exponent.parse().unwrap_or(i64::MAX);
+    let zeros = digits.len() - significant.len();
+    let power = exponent.saturating_sub(fraction.len() as i64).saturating_add(zeros as i64);
+    match significant.trim_start_matches('0') {
+        "" => (false, String::new(), 0),
+        significant => (mantissa.starts_with('-'), significant.to_owned(), power),
+    }
+}
+
 /// A value as JSON.
 ///
 /// # Panics
@@ -193,6 +244,53 @@ mod tests {
         assert_eq!(fields, [("a", r#"{"z":1,"y":[ ]}"#), ("b", r#""\ud800""#)]);
         for none in ["[]", "{", r#"{"a":}"#, r#"{"a":1}x"#, ""] {
             assert_eq!(Object::read(none.as_bytes()), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn a_number_that_a_float_would_change_is_found_outside_of_texts() {
+        for held in [
+            "0",
+            "-0",
+            "-0.0",
+            "0e999999999999999999999",
+            "1.50",
+            "1e3",
+            "1E+3",
+            "-12.5e-2",
+            "0.1",
+            "0.1234567890123456789",
+            "0.10000000000000001",
+            "1e21",
+            "5e-324",
+            "1.7976931348623157e308",
+            "9007199254740992",
+            "-9007199254740994",
+            "123456789012345680000",
+            "72057594037927940",
+            r#""9007199254740993""#,
+            r#""\"9007199254740993""#,
+            r#"{"9007199254740993":[1,"\\"]}"#,
+            "1795244292345",
+        ] {
+            assert_eq!(unheld_number(held), None, "{held}");
+        }
+        for unheld in [
+            "9007199254740993",
+            "-9007199254740993",
+            "9007199254740993.0",
+            "9.007199254740993e15",
+            "1e400",
+            "-1e400",
+            "1e-400",
+            "18446744073709551615",
+            "72057594037927936",
+            "1e99999999999999999999",
+            "2e-99999999999999999999",
+        ] {
+            for json in [unheld.to_owned(), format!(r#"{{"a":["\"",1,{{"b":{unheld}}},2]}}"#)] {
+                assert_eq!(unheld_number(&json), Some(unheld), "{json}");
+            }
         }
     }
 

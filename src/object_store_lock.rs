@@ -220,8 +220,14 @@ impl<'a, S: Store, H: Host> ObjectStoreLock<'a, S, H> {
             return Err(self.error(LockErrorKind::Record, "a record has at most 64 KiB"));
         }
         let write = Operation::Write { record: Record::Lease(Box::new(lease)), condition };
-        match perform_within(self.store, self.host, write, UNHURRIED_MS).await.outcome {
+        let answer = perform_within(self.store, self.host, write, UNHURRIED_MS).await;
+        match answer.outcome {
             Outcome::Written { version: Some(version) } => Ok(version),
+            Outcome::Refused if answer.facts.doubtful => {
+                let what = "a write was refused, and the answer does not say that its condition did not hold: another write \
+                            may have been under way, or something else than the store may have said it; read the object";
+                Err(self.error(LockErrorKind::Unknown, what))
+            }
             Outcome::Refused => {
                 let what = "the object is not what it was: somebody else wrote it, or an earlier attempt of this write did; \
                             read it";

@@ -174,6 +174,10 @@ pub struct Facts {
     pub relayed: bool,
     /// Whether an `Age` header shows that a cache answered: the `Date` may be of long ago (RFC 9111, 5.1).
     pub cached: bool,
+    /// Whether a write that was [`Outcome::Refused`] may have failed, or may have landed, for another reason than its condition:
+    /// another write was under way, or the status is not the store's word for that. The election reads back whatever was
+    /// refused; who does not must take it for [`Outcome::Unknown`] (S8).
+    pub doubtful: bool,
 }
 
 /// The end of one operation.

@@ -18,6 +18,7 @@ pub(super) fn facts(response: &Response) -> Facts {
         // A relay that fetched the answer for us may say so with a zero.
         cached: request::count(response.headers(), "age")
             > usize::from(request::text(response.headers(), "age") == Some("0")),
+        doubtful: false,
     }
 }
 

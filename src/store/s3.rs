@@ -396,7 +396,7 @@ impl Exchange {
         if matches!(heard.response.status().as_u16(), 400 | 401 | 403) && !skewed {
             s3.unlearn();
         }
-        let facts = heard::facts(&heard.response);
+        let mut facts = heard::facts(&heard.response);
         let outcome = match &self.operation {
             Operation::Read { unless } => self.judge_read(s3, heard, &facts, unless.as_ref()),
             Operation::Write { .. } => match self.judge_write(s3, heard, &facts) {
@@ -410,6 +410,7 @@ impl Exchange {
                 _ => self.judge_failure(s3, heard, &facts),
             },
         };
+        facts.doubtful = outcome == Outcome::Refused && self.is_doubtful(heard);
         Next::Done(Answer { outcome, facts })
     }
 

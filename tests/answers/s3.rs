@@ -135,6 +135,32 @@ fn c10_c11_a_conflict_is_refused_and_never_means_that_a_record_exists() {
 }
 
 #[test]
+fn s8_a_refusal_is_in_doubt_unless_the_store_says_that_the_condition_did_not_hold() {
+    for (answer, creates, updates) in [
+        (error(412, "PreconditionFailed"), false, false),
+        // Not every store has a document for it.
+        (response(412, &[], ""), false, false),
+        (error(404, "NoSuchKey"), true, false),
+        (error(404, "NoSuchAccessPoint"), true, true),
+        (response(404, &[], "<html>no route</html>"), true, true),
+        (response(404, &[], ""), true, true),
+        (response(304, &[], ""), true, true),
+        (error(409, "ConditionalRequestConflict"), true, true),
+        (error(409, "OperationAborted"), true, true),
+    ] {
+        for (operation, doubtful) in [(create(), creates), (update(), updates)] {
+            let told = told(&store(), operation.clone(), answer.clone());
+            assert_eq!(told.outcome, Outcome::Refused, "the election reads it back: {answer:?}");
+            assert_eq!(told.facts.doubtful, doubtful, "{operation:?}: {answer:?}");
+        }
+    }
+    for operation in [create(), update()] {
+        assert!(!told(&store(), operation, tagged(200, "")).facts.doubtful);
+    }
+    assert!(!told(&store(), read(), error(404, "NoSuchKey")).facts.doubtful);
+}
+
+#[test]
 fn c12_c13_patience_is_asked_for_in_seconds_or_by_a_date_and_bounded() {
     let undated = |retry_after: &'static str| vec![("retry-after", retry_after)];
     let dated = |retry_after| [undated(retry_after), vec![("date", DATE)]].concat();

@@ -4,6 +4,7 @@ use edgelect::json::Object;
 use edgelect::object_store_lock::{
     LeaderElectionConfig, LeaderElectionRecord, LockErrorKind, ObjectStoreLock,
 };
+use edgelect::store::Facts;
 use edgelect::{LockerStore, driver, run};
 use serde_json::json;
 
@@ -131,6 +132,15 @@ fn s8_what_is_not_known_is_said_so_and_what_is_no_record_is_left_alone() {
         }
         let error = block_on(lock.create(&record("a"))).expect_err("it is not known to be done");
         assert_eq!(error.kind, writing, "{error}");
+    }
+    for (doubtful, kind) in [(false, LockErrorKind::Conflict), (true, LockErrorKind::Unknown)] {
+        let facts = Facts { doubtful, ..Facts::default() };
+        let store = Through(async |_| Answer { outcome: Outcome::Refused, facts });
+        let lock = ObjectStoreLock::new(&store, &host, "a").expect("an object");
+        let version = Version("\"1\"".to_owned());
+        let refused =
+            [block_on(lock.create(&record("a"))), block_on(lock.update(&version, &record("a")))];
+        assert_eq!(refused.map(|end| end.map_err(|error| error.kind)), [Err(kind), Err(kind)]);
     }
     let memory = Memory::default().in_format(Format::Kubernetes);
     let lock = over(&memory, &host, "a");

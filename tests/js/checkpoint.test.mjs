@@ -57,6 +57,22 @@ test('what JSON would change in silence, what is nested too deep or too large is
   }, TypeError, 'what is not written is not the state');
 });
 
+test('a state of a Rust member with a number that JavaScript would change is named, and left as it is', async () => {
+  const { storage, term } = await leading(LONG);
+  const put = (key, value) => storage.putIfMatch(key, new TextEncoder().encode(`{"leaderID":"rust","leaderAddr":"",
+    "lastUpdated":"2026-11-21T06:58:12Z","term":1,"session":"s","sequence":1,"opening":"o","value":${value},"format":1}`), null);
+  for (const [key, number] of [['one', '9007199254740993'], ['two', '1e400'], ['three', '-18446744073709551615']]) {
+    put(key, `{"offsets":[1,${number}]}`);
+    const before = storage.get(key);
+    await assert.rejects(term.checkpoint(key), { code: 'EDGELECT_STORE', message: new RegExp(`has the number ${number}, which JavaScript would change.*left as it is`) });
+    assert.deepEqual([storage.get(key).etag, storage.get(key).body], [before.etag, before.body]);
+  }
+  put('held', '{"offset":9007199254740992,"text":"9007199254740993","part":0.1}');
+  const state = await term.checkpoint('held');
+  assert.deepEqual(state.value, { offset: 2 ** 53, text: '9007199254740993', part: 0.1 });
+  await state.write(state.value);
+});
+
 test('one write at a time, and one state of a key in a term', async () => {
   const { term, state: first } = await inMemory();
   const writing = first.write(1);

@@ -9,12 +9,17 @@ const OF_A_STORE = { 'content-type': 'text/html', etag: '"d41d8cd98f00b204e98009
 /** What a manner says to everything, whatever is stored. */
 const ALWAYS = { unwell: refusal(503, 'ServiceUnavailable'), portal: { status: 200, headers: OF_A_STORE, body: '<html>Log in</html>' } };
 /** What it says to every PUT. */
-const TO_PUTS = { forbids: refusal(403, 'AccessDenied'), between: refusal(409, 'ConditionalRequestConflict') };
+const TO_PUTS = {
+  forbids: refusal(403, 'AccessDenied'), between: refusal(409, 'ConditionalRequestConflict'), vanished: refusal(404, 'NoSuchKey'),
+  elsewhere: refusal(404, 'NoSuchAccessPoint'), gateway: { status: 404, headers: { 'content-type': 'text/html' }, body: '<html>no route</html>' },
+  cache: { status: 304 }, terse: { status: 412 },
+};
 
 /** One object store, in memory: each object as `{ body, modified }`. `manner` may be:
  * - `honest`;
  * - `racy`: looks at the condition, waits for a moment, then writes;
- * - `forbids`: 403 to each PUT; `between`: 409 to each; `lists`: 403 to a GET of what is missing, as without the right to list;
+ * - `forbids`: 403 to each PUT; `between`: 409 to each; `vanished`, `elsewhere`, `gateway`: 404 to each, of no key, of no access point, with
+ *   a page; `cache`: 304 to each; `terse`: 412 to each, without a document; `lists`: 403 to a GET of what is missing, as without the right to list;
  * - `unwell`: 503 to everything; `silent`: no answer at all;
  * - `portal`: 200 and a page to everything, with the headers of a store; `nameless`: no ETag to a PUT. */
 export const startLiar = async (manner) => {

@@ -90,6 +90,20 @@ test('what is not known is thrown as such, and no secret is in it', async () => 
   await assert.rejects(over(storage, 'ha/leader').get(), { code: 'EDGELECT_STORE', message: /no credentials today/ });
 });
 
+test('a conflict is what the store says of the condition: a 404 to a creation, a 304, a 409 and a page are not known', async () => {
+  const credentials = { accessKeyId: 'the-id', secretAccessKey: 'the-secret' };
+  for (const [manner, creating, updating] of [
+    ['honest', undefined, 'CONFLICT'], ['terse', 'CONFLICT', 'CONFLICT'], ['vanished', 'UNKNOWN', 'CONFLICT'],
+    ['elsewhere', 'UNKNOWN', 'UNKNOWN'], ['gateway', 'UNKNOWN', 'UNKNOWN'], ['cache', 'UNKNOWN', 'UNKNOWN'], ['between', 'UNKNOWN', 'UNKNOWN'],
+  ]) {
+    const { endpoint } = await kept(startLiar(manner));
+    const lock = over(new S3Storage({ bucket: 'jobs', region: 'us-east-1', endpoint, credentials }), 'ha/leader');
+    const codeOf = (asking) => asking.then(() => undefined, ({ code }) => code.replace('EDGELECT_', ''));
+    const codes = [await codeOf(lock.create(record('a'))), await codeOf(lock.update('"1"', record('a')))];
+    assert.deepEqual(codes, [creating, updating], manner);
+  }
+});
+
 test('a signal ends the waiting, and the request', async () => {
   const store = await kept(startLiar('silent'));
   const lock = over(new S3Storage({ ...bucketOptions, endpoint: store.endpoint }), 'ha/leader');
@@ -188,6 +202,13 @@ test('what a storage of one\'s own answers, a record that JSON would change or t
     [{ etag: '"1"' }, /no body/], [{ etag: '"1"', body: 5 }, /no body/], [{ etag: '"1"', body: large.buffer }, /no body/], [{ etag: '"1"', body: large }, /64 KiB/],
     [{ etag: '"1"', body: `{"a":"${'ü'.repeat(40_000)}"}` }, /64 KiB/], [{ body: '{}' }, /no etag/],
   ]) await assert.rejects(over({ get: () => found, putIfMatch: () => null }, KEY).get(), { code: 'EDGELECT_STORE', message: why });
+  const held = '{"a":[9007199254740992,-0.0,1.50,1E+3,0.1234567890123456789,"9007199254740993"],"\\"1e400":0.1}';
+  assert.deepEqual((await over({ get: () => ({ etag: '"1"', body: held }), putIfMatch: () => null }, KEY).get()).record, JSON.parse(held));
+  for (const number of ['9007199254740993', '-9007199254740993.0', '1e400', '1e-400']) {
+    const foreign = { get: () => ({ etag: '"1"', body: `{"theirs":["\\"",{"a":1,"b":${number}}]}` }), putIfMatch: () => assert.fail('written') };
+    const refused = { code: 'EDGELECT_STORE', message: new RegExp(`has the number ${number}, .*nothing was changed`) };
+    await assert.rejects(over(foreign, KEY).get(), refused);
+  }
   const [storage, circle] = [new MemoryStorage(), []];
   circle.push(circle);
   const lock = over(storage, KEY);

@@ -70,7 +70,7 @@ fn on(condition: &Condition) -> String {
 
 /// What it hears, and what its clocks show then.
 pub fn hears(answer: &Answer, now: Now) -> String {
-    let Facts { date_ms, last_modified_ms, relayed, cached } = answer.facts;
+    let Facts { date_ms, last_modified_ms, relayed, cached, .. } = answer.facts;
     let seconds = |ms: u64| (ms as i64 - EPOCH_MS as i64) as f64 / 1e3;
     let mut told = vec![outcome(&answer.outcome)];
     told.extend(date_ms.map(|ms| format!("Date {} s", seconds(ms))));

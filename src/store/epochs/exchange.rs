@@ -90,6 +90,7 @@ impl Exchange {
             last_modified_ms: None,
             relayed: facts.relayed || self.listed.relayed,
             cached: facts.cached || self.listed.cached,
+            doubtful: false,
         };
         if response.status().as_u16() != 200 {
             return match self.inner.answer(&epochs.s3, response, wall_ms) {
@@ -244,7 +245,8 @@ impl Exchange {
         let cached = facts.cached || self.listed.cached;
         let last_modified_ms = facts.last_modified_ms;
         // Where the two do not name one time, one of them may be older than its request, whatever its headers say.
-        let facts = Facts { date_ms, last_modified_ms, relayed: relayed || !same, cached };
+        let relayed = relayed || !same;
+        let facts = Facts { date_ms, last_modified_ms, relayed, cached, doubtful: false };
         self.with_twin(epochs, Answer { outcome, facts })
     }
 
@@ -270,6 +272,7 @@ impl Exchange {
             last_modified_ms: facts.last_modified_ms.max(first_facts.last_modified_ms),
             relayed: facts.relayed || first_facts.relayed,
             cached: facts.cached || first_facts.cached,
+            doubtful: false,
         };
         let Goal::Read { unless } = &self.goal else { unreachable!("only a read asks for a body") };
         let outcome = match unless {

@@ -9,7 +9,7 @@ use crate::lease::{Flaw, Format, MAX_RECORD_BYTES, Reading, Remains};
 use crate::planted::planted;
 use crate::request::{self, Body, Response};
 use crate::store::sentences::{self, BUSY, EXPIRED, OTHER_WRITE};
-use crate::store::{Facts, Fault, FaultKind, Operation, Outcome, Version, heard};
+use crate::store::{Condition, Facts, Fault, FaultKind, Operation, Outcome, Version, heard};
 use crate::text::{first, quoted};
 
 /// The longest version that is believed, in bytes; S3's ETags have 34.
@@ -152,6 +152,19 @@ impl Exchange {
             }
             409 => unknown("the record is read back"),
             _ => self.judge_failure(s3, heard, facts),
+        }
+    }
+
+    /// Whether a refused write may have failed for another reason than its condition, or not have failed at all. Some stores say
+    /// 412 without a document, and whatever says something else may stand before the store.
+    pub(super) fn is_doubtful(&self, heard: &Heard) -> bool {
+        let creates =
+            matches!(&self.operation, Operation::Write { condition: Condition::Absent, .. });
+        match heard.response.status().as_u16() {
+            412 => false,
+            // Only the object of an If-Match can be missing.
+            404 => creates || heard.code() != "NoSuchKey",
+            _ => true,
         }
     }
 
