@@ -347,11 +347,8 @@ fn what_has_to_be_set_up_is_named_with_the_services_own_code() {
         (create(), 400, "RequestExpired", denied, "set this machine's clock"),
         (read(), 403, "AccessDenied", denied, "need route53:ListResourceRecordSets on the zone"),
     ] {
-        let verb = if operation == read() { "List" } else { "Change" };
         let faults = mean(store, &[operation], [error(status, code, "no")], Rejected(kind));
         assert_eq!(faults[0].code.as_deref(), Some(code));
-        let answered = format!("{verb}ResourceRecordSets was answered {status} {code}: {said}");
-        let said = if said.starts_with("route53:") { said } else { &answered };
         all_say(&faults, &[said, "lock.jobs.example.com"]);
     }
     // Expired credentials are refreshed once, and a wrong clock is learned.
