@@ -38,6 +38,7 @@ use self::queue::{Budgeted, Queue};
 use crate::config::{Config, ConfigError};
 use crate::driver::{Handle, Host, new_election, run};
 use crate::election::{Event, Input};
+use crate::isolate;
 use crate::lead::{Term, lead};
 use crate::metrics::{self, Sample};
 use crate::peer::{HealthAnswer, Question};
@@ -49,6 +50,9 @@ use crate::text::quoted;
 
 /// How many groups one process may have.
 pub const MOST_GROUPS: usize = 10_000;
+
+// Questions about each of them cost one read an interval.
+const _: () = assert!(isolate::MOST_SEEN >= MOST_GROUPS);
 
 /// Between the releases of two leases, in milliseconds.
 const RELEASES_APART_MS: u64 = 5;
