@@ -38,6 +38,7 @@ use self::queue::{Budgeted, Queue};
 use crate::config::{Config, ConfigError};
 use crate::driver::{Handle, Host, new_election, run};
 use crate::election::{Event, Input};
+use crate::isolate;
 use crate::lead::{Term, lead};
 use crate::metrics::{self, Sample};
 use crate::peer::{Desk, HealthAnswer, Question};
@@ -52,6 +53,9 @@ pub const MOST_GROUPS: usize = 10_000;
 
 /// How many questions of peers all groups hold together, unless one of them alone may hold more.
 const MOST_HELD: u64 = 1_000;
+
+// Questions about each of them cost one read an interval.
+const _: () = assert!(isolate::MOST_SEEN >= MOST_GROUPS);
 
 /// Between the releases of two leases, in milliseconds.
 const RELEASES_APART_MS: u64 = 5;

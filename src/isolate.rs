@@ -2,13 +2,16 @@
 //! `GET /health/leadership`: no authority ever comes from here.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::pin::pin;
 use std::rc::Rc;
 
 use futures::future::{Either, select};
+use serde_json::json;
 
 use crate::config::Config;
 use crate::driver::{Handle, Host};
+use crate::json::Object;
 use crate::lease::Reading;
 use crate::metrics::Sample;
 use crate::peer::{self, HealthAnswer, Question};
@@ -21,25 +24,105 @@ const KEEP_FAILURE_MS: u64 = 1_000;
 /// What is said of a group whose record nobody has read yet.
 const NO_ANSWER: &str = "the store has not answered yet";
 
-/// How many records an isolate keeps for questions: as many as one Worker has groups.
-const MOST_SEEN: usize = 16;
+/// What is said of a group whose record nobody may read now.
+const TOO_MANY: &str = "too many groups were asked for within a moment";
+
+/// How many records are kept for questions: as many as one process has groups, so that each of them is read once an interval.
+pub const MOST_SEEN: usize = 10_000;
+
+/// From how many on those are forgotten that nobody has asked for in a while.
+const FEW_SEEN: usize = 64;
+
+/// How many intervals that is: an old record serves while the next one is on its way.
+const LINGERS: u64 = 10;
 
 /// The electors that run in this isolate and the records as they were read last.
 pub struct Isolate<H> {
     /// Each with the clock that it is driven by.
     running: RefCell<Vec<(Handle, H)>>,
-    /// The records that were asked for, the newest last.
-    seen: RefCell<Vec<Rc<Seen>>>,
+    seen: Rc<RefCell<Table>>,
+    /// What tells apart stores that describe themselves alike.
+    place: u32,
+}
+
+/// The records that were asked for.
+#[derive(Default)]
+struct Table {
+    /// By place, store and group.
+    records: BTreeMap<String, Rc<Seen>>,
+    /// At how many of them old ones are forgotten next.
+    clears_at: usize,
 }
 
 /// A record as this isolate read it last.
+#[derive(Default)]
 struct Seen {
-    /// Of which store and group.
-    place: String,
     /// When it was asked for, and what came.
     read: RefCell<Option<(u64, Answer)>>,
     /// When a read of the record left that has not come back: the questions are public, and one read is enough.
     asked_ms: Cell<Option<u64>>,
+    /// The `frequentInterval` and the `requestTimeout` of who asked last, in milliseconds.
+    interval_ms: Cell<u64>,
+    timeout_ms: Cell<u64>,
+}
+
+impl Seen {
+    /// Whether a read has not come back that still may.
+    fn is_asked(&self, now_ms: u64) -> bool {
+        self.asked_ms
+            .get()
+            .is_some_and(|asked_ms| left_ms(asked_ms, self.timeout_ms.get(), now_ms) > 0)
+    }
+
+    /// For how long what was read answers questions.
+    fn kept_ms(&self, answer: &Answer) -> u64 {
+        let known = matches!(answer.outcome, Outcome::Found { .. } | Outcome::Missing);
+        if known { self.interval_ms.get() } else { KEEP_FAILURE_MS }
+    }
+
+    /// For how much longer it is not to be forgotten, so that the record is not read again within `intervals`; 0 if it may be.
+    fn left_ms(&self, intervals: u64, now_ms: u64) -> u64 {
+        let asked = self.asked_ms.get().map(|at_ms| left_ms(at_ms, self.timeout_ms.get(), now_ms));
+        let read = self.read.borrow();
+        let kept = read.as_ref().map(|(at_ms, answer)| {
+            left_ms(*at_ms, self.kept_ms(answer).saturating_mul(intervals), now_ms)
+        });
+        asked.max(kept).unwrap_or_default()
+    }
+}
+
+/// How much is left of a time; nothing once the clock was put back behind its beginning.
+fn left_ms(since_ms: u64, length_ms: u64, now_ms: u64) -> u64 {
+    now_ms.checked_sub(since_ms).map_or(0, |age_ms| length_ms.saturating_sub(age_ms))
+}
+
+impl Table {
+    /// The record of this key, to be read or known already. Where there is room for no more: after how many milliseconds there is.
+    fn of(&mut self, key: String, now_ms: u64) -> Result<Rc<Seen>, u64> {
+        if let Some(seen) = self.records.get(&key) {
+            return Ok(Rc::clone(seen));
+        }
+        if self.records.len() >= self.clears_at.clamp(FEW_SEEN, MOST_SEEN) {
+            self.records.retain(|_, seen| seen.left_ms(LINGERS, now_ms) > 0);
+            self.clears_at = self.records.len() * 2;
+        }
+        if self.records.len() >= MOST_SEEN {
+            self.records.retain(|_, seen| seen.left_ms(1, now_ms) > 0);
+        }
+        if self.records.len() >= MOST_SEEN {
+            let left = self.records.values().map(|seen| seen.left_ms(1, now_ms));
+            return Err(left.min().unwrap_or_default());
+        }
+        Ok(Rc::clone(self.records.entry(key).or_default()))
+    }
+}
+
+/// Why a record is not known.
+enum Unread {
+    /// The store has not answered yet.
+    NoAnswer,
+    /// There is room for another record after so many milliseconds.
+    NoRoom(u64),
 }
 
 /// A read that is under way. The runtime may drop the event that has begun it.
@@ -60,22 +143,14 @@ impl Drop for Asking<'_> {
 
 impl<H> Default for Isolate<H> {
     fn default() -> Self {
-        Self { running: RefCell::default(), seen: RefCell::default() }
+        Self { running: RefCell::default(), seen: Rc::default(), place: 0 }
     }
 }
 
 impl<H> Isolate<H> {
-    fn seen(&self, place: String) -> Rc<Seen> {
-        let mut all = self.seen.borrow_mut();
-        if let Some(seen) = all.iter().find(|seen| seen.place == place) {
-            return Rc::clone(seen);
-        }
-        if all.len() == MOST_SEEN {
-            all.remove(0);
-        }
-        let seen = Rc::new(Seen { place, read: RefCell::default(), asked_ms: Cell::default() });
-        all.push(Rc::clone(&seen));
-        seen
+    /// Another one that shares the room for records, for stores that describe themselves as those of other places do.
+    pub fn at(&self, place: u32) -> Self {
+        Self { running: RefCell::default(), seen: Rc::clone(&self.seen), place }
     }
 }
 
@@ -105,7 +180,8 @@ impl<H: Host + Clone> Isolate<H> {
     }
 
     /// The answer to `GET /health/leadership` for the group of `config`: of an elector that runs here and leads, or of
-    /// the store's record, which is read at most once per `frequentInterval`. `host` is the asking event's own; `bound`
+    /// the store's record, which is read at most once per `frequentInterval`; 503 where [`MOST_SEEN`] others were asked for
+    /// within theirs. `host` is the asking event's own; `bound`
     /// says that the store is a binding of the platform whose clock `host` has too, and `query` is that of the question;
     /// `ended` are sessions that were here and have no authority any more. No question is held: what one event waits for,
     /// another one can't wake.
@@ -144,8 +220,10 @@ impl<H: Host + Clone> Isolate<H> {
         }
         let mut sessions = ended.to_vec();
         sessions.extend(here.iter().map(|(elector, _)| session_of(elector)));
-        let Some((at_ms, answer)) = self.read(config, store, host).await else {
-            return HealthAnswer::not_leading(None);
+        let (at_ms, answer) = match self.read(config, store, host).await {
+            Ok(read) => read,
+            Err(Unread::NoAnswer) => return HealthAnswer::not_leading(None),
+            Err(Unread::NoRoom(ms)) => return later(ms),
         };
         let age_ms = age_ms(config, answer.facts, at_ms, host.now().wall_ms, bound);
         match &answer.outcome {
@@ -175,8 +253,9 @@ impl<H: Host + Clone> Isolate<H> {
             return elector.with(|election| status::public(election, now, requests));
         }
         match self.read(config, store, host).await {
-            Some((_, answer)) => status::of_record(config, answer, host.now()),
-            None => status::of_nobody(&config.lockfile_path, NO_ANSWER),
+            Ok((_, answer)) => status::of_record(config, answer, host.now()),
+            Err(Unread::NoAnswer) => status::of_nobody(&config.lockfile_path, NO_ANSWER),
+            Err(Unread::NoRoom(_)) => status::of_nobody(&config.lockfile_path, TOO_MANY),
         }
     }
 
@@ -194,7 +273,7 @@ impl<H: Host + Clone> Isolate<H> {
             return elector.with(|election| Sample::read(election, leads));
         }
         let leads = self.answer(config, store, host, bound, &[]).await.status == 200;
-        let Some((_, answer)) = self.read(config, store, host).await else {
+        let Ok((_, answer)) = self.read(config, store, host).await else {
             return Sample::unusable(&config.lockfile_path);
         };
         Sample::read(&status::reader_of(config, answer, host.now()), leads)
@@ -211,26 +290,29 @@ impl<H: Host + Clone> Isolate<H> {
         here.into_iter().nth(leading)
     }
 
-    /// The store's answer and when it was asked for; nothing where there is none yet.
-    async fn read<S: Store>(&self, config: &Config, store: &S, host: &H) -> Option<(u64, Answer)> {
+    /// The store's answer and when it was asked for.
+    async fn read<S: Store>(
+        &self,
+        config: &Config,
+        store: &S,
+        host: &H,
+    ) -> Result<(u64, Answer), Unread> {
         let now_ms = host.now().wall_ms;
-        let seen = self.seen(format!("{} {}", store.describe(), config.lockfile_path));
-        let within =
-            |since_ms: u64, ms: u64| now_ms.checked_sub(since_ms).is_some_and(|age_ms| age_ms < ms);
-        let asking = seen.asked_ms.get();
-        let asking = asking.is_some_and(|asked_ms| within(asked_ms, config.request_timeout_ms));
+        let key = format!("{} {} {}", self.place, store.describe(), config.lockfile_path);
+        let seen = self.seen.borrow_mut().of(key, now_ms).map_err(Unread::NoRoom)?;
+        seen.interval_ms.set(config.frequent_interval_ms);
+        seen.timeout_ms.set(config.request_timeout_ms);
+        let asking = seen.is_asked(now_ms);
         if let Some((at_ms, answer)) = &*seen.read.borrow() {
-            let known = matches!(answer.outcome, Outcome::Found { .. } | Outcome::Missing);
-            let kept_ms = if known { config.frequent_interval_ms } else { KEEP_FAILURE_MS };
             // While the next one is on its way the last one serves a little longer; its age counts on.
-            let kept_ms = kept_ms + if asking { config.request_timeout_ms } else { 0 };
-            if within(*at_ms, kept_ms) {
-                return Some((*at_ms, answer.clone()));
+            let kept_ms = seen.kept_ms(answer) + if asking { config.request_timeout_ms } else { 0 };
+            if left_ms(*at_ms, kept_ms, now_ms) > 0 {
+                return Ok((*at_ms, answer.clone()));
             }
         }
         // What another event has begun can't be waited for in this one.
         if asking {
-            return None;
+            return Err(Unread::NoAnswer);
         }
         let _asking = Asking::begin(&seen.asked_ms, now_ms);
         let (read, late) = (
@@ -238,13 +320,24 @@ impl<H: Host + Clone> Isolate<H> {
             pin!(host.sleep(config.request_timeout_ms)),
         );
         match select(read, late).await {
-            Either::Left((answer, _)) => {
+            Either::Left((mut answer, _)) => {
+                if let Outcome::Found { reading: Reading::Lease(lease), .. } = &mut answer.outcome {
+                    // Nothing here shows fields of others, and thousands of records are to be small.
+                    lease.extra = Object::new();
+                }
                 *seen.read.borrow_mut() = Some((now_ms, answer.clone()));
-                Some((now_ms, answer))
+                Ok((now_ms, answer))
             }
-            Either::Right(_) => None,
+            Either::Right(_) => Err(Unread::NoAnswer),
         }
     }
+}
+
+/// 503: there is room for another record after so many milliseconds.
+fn later(ms: u64) -> HealthAnswer {
+    let seconds = ms.div_ceil(1_000).max(1);
+    let body = json!({ "error": TOO_MANY, "retryAfterMs": seconds * 1_000, "relays": [] });
+    HealthAnswer { retry_after_s: Some(seconds), ..HealthAnswer::of(503, body.to_string()) }
 }
 
 /// How old a record is that was read at `at_ms`, as far as an answer to a question may guess.

@@ -56,12 +56,9 @@ pub struct RawElector {
     questions: u32,
 }
 
-/// How many storages of applications are told apart by what was read of them for questions.
-const MOST_PLACES: usize = 16;
-
 thread_local! {
-    /// What was read for questions, by the number of the storage.
-    static READ: RefCell<BTreeMap<u32, Rc<Isolate<Web>>>> = RefCell::default();
+    /// What was read for questions.
+    static READ: Isolate<Web> = Isolate::default();
 }
 
 #[wasm_bindgen]
@@ -181,12 +178,7 @@ impl RawElector {
     pub fn health_of_store(&mut self, query: String, place: u32, bound: bool, ended: Vec<String>) {
         let (handle, store, web) = (self.handle.clone(), Rc::clone(&self.store), self.web.clone());
         let events = Rc::clone(&self.events);
-        let isolate = READ.with_borrow_mut(|read| {
-            if read.len() >= MOST_PLACES && !read.contains_key(&place) {
-                read.pop_first();
-            }
-            Rc::clone(read.entry(place).or_default())
-        });
+        let isolate = READ.with(|read| read.at(place));
         self.task = Task::new(async move {
             let config = handle.with(|election| election.config().clone());
             let answer = isolate.health(&config, &*store, &web, bound, &query, &ended).await;

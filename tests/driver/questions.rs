@@ -1,6 +1,9 @@
 //! Questions of peers that a leader holds: very many, and none for ever.
 
 use edgelect::config::PeerSettings;
+use edgelect::isolate::{Isolate, MOST_SEEN};
+use edgelect::peer::HealthAnswer;
+use futures::FutureExt;
 use futures::future::AbortHandle;
 
 use crate::driver::prelude::*;
@@ -66,4 +69,73 @@ fn a_question_ends_with_its_time_and_gives_its_place_back_when_its_asker_goes() 
     assert!(statuses.borrow().is_empty());
     machine.pass(6_000);
     assert_eq!((handle.questions_held(), statuses.take()), (0, vec![200]), "it leads still");
+}
+
+/// An isolate without sessions, and how often it has read the store.
+struct Asked {
+    isolate: Isolate<Virtual>,
+    host: Virtual,
+    reads: Rc<Cell<usize>>,
+}
+
+impl Asked {
+    fn health(&self, place: u32, group: usize) -> HealthAnswer {
+        let reads = Rc::clone(&self.reads);
+        let store = Through(async move |_| {
+            reads.set(reads.get() + 1);
+            undated(Outcome::Missing)
+        });
+        let mut config = config_of(Settings::default());
+        config.lockfile_path = format!("groups/{group}.json");
+        let isolate = self.isolate.at(place);
+        let answer = isolate.health(&config, &store, &self.host, false, "", &[]);
+        answer.now_or_never().expect("it is answered at once")
+    }
+
+    /// The status for each of so many groups, and how many reads they took.
+    fn all(&self, groups: usize) -> (Vec<u16>, usize) {
+        let before = self.reads.get();
+        let mut statuses: Vec<u16> =
+            (0..groups).map(|group| self.health(0, group).status).collect();
+        statuses.dedup();
+        (statuses, self.reads.get() - before)
+    }
+}
+
+#[test]
+fn each_of_ten_thousand_groups_is_read_once_an_interval_and_of_more_none() {
+    let mut machine = Machine::default();
+    let asked =
+        Asked { isolate: Isolate::default(), host: machine.host.clone(), reads: Rc::default() };
+    machine.pass(1);
+    assert_eq!(asked.all(MOST_SEEN), (vec![404], MOST_SEEN));
+    machine.pass(2_000);
+    assert_eq!(asked.all(MOST_SEEN), (vec![404], 0), "they are known");
+    let full = asked.health(0, MOST_SEEN);
+    assert_eq!((full.status, full.retry_after_s), (503, Some(3)), "{full:?}");
+    assert!(full.body.contains(r#""retryAfterMs":3000"#), "{full:?}");
+    assert_eq!(asked.health(1, 0).status, 503, "another store has its own record of it");
+    assert_eq!(asked.reads.get(), MOST_SEEN, "nothing was read for them");
+    machine.pass(3_000);
+    assert_eq!(asked.health(0, MOST_SEEN).status, 404);
+    assert_eq!(asked.health(1, 0).status, 404);
+    assert_eq!(asked.all(100), (vec![404], 100), "the old ones are read again");
+}
+
+#[test]
+fn a_record_that_is_younger_than_its_interval_is_not_forgotten_for_others() {
+    let mut machine = Machine::default();
+    let asked =
+        Asked { isolate: Isolate::default(), host: machine.host.clone(), reads: Rc::default() };
+    machine.pass(1);
+    for _ in 0..3 {
+        asked.all(1_000);
+        machine.pass(1_000);
+    }
+    assert_eq!(asked.reads.get(), 1_000);
+    // Far more than are kept, if slowly: each is read for its own question, and no question is turned away.
+    for group in 0..30_000 {
+        assert_eq!(asked.health(2, group).status, 404, "{group}");
+        machine.pass(1);
+    }
 }

@@ -110,6 +110,34 @@ test('a group that fails is told by its name, and the others go on', async () =>
   assert.ok(status.error.includes('no disk'), status.error);
 });
 
+test('public questions about hundreds of groups, and over many storages, read each record once an interval', async () => {
+  const names = namesOf(300);
+  const { storage } = await storageOf(names);
+  let reads = 0;
+  const counting = { ...storage, get: (key) => {
+    reads += 1;
+    return storage.get(key);
+  } };
+  const electors = electorsOf({ storage: counting });
+  for (const name of names) electors.add(name);
+  const own = await Promise.all(namesOf(20).map(async () => ({ storage: { ...counting } })));
+  const others = own.map((options) => new Elector({ ...options, serverId: 'a', warn: false, lockfilePath: names[0] }));
+  const askAll = async () => {
+    for (const elector of [...electors, ...others]) {
+      const asked = elector.handleRequest(new Request('http://localhost/health/leadership'));
+      // No time passes, so that all of it is within one interval.
+      await runtime.settle();
+      const answer = await asked;
+      assert.equal(answer.status, 404, 'it is released');
+    }
+  };
+  for (let round = 0; round < 3; round += 1) await askAll();
+  assert.equal(reads, 320);
+  await runtime.pass(6_000);
+  await askAll();
+  assert.equal(reads, 640);
+});
+
 test('a group can be removed and added again, and answers by its name', async () => {
   const [name, other] = namesOf(2);
   const { storage } = await storageOf([name, other]);
