@@ -330,9 +330,7 @@ pub async fn run<S: Store, H: Host>(
         }
         let now = host.now();
         let step = handle.inner.election.borrow_mut().poll(now);
-        if step == Step::Finished {
-            heart.end(handle).into_iter().for_each(&mut tell_app);
-        }
+        heart.end_at(&step, handle).into_iter().for_each(&mut tell_app);
         loop {
             // Not borrowed while the application hears it: it may call back into the handle.
             let event = handle.inner.election.borrow_mut().next_event();

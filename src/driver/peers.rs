@@ -11,7 +11,7 @@ use http::Method;
 use super::{Handle, Host};
 use crate::clock::Now;
 use crate::config::Config;
-use crate::election::{Event, PeerAnswer};
+use crate::election::{Event, PeerAnswer, Step};
 use crate::heartbeat::Watch;
 use crate::peer::{self, Desk, HealthAnswer, Heard, PROOF, Question, Reply};
 use crate::request;
@@ -205,8 +205,13 @@ impl Heart {
         }
     }
 
+    /// The last that it tells, once the election has finished.
+    pub(super) fn end_at(&self, step: &Step, handle: &Handle) -> Vec<Event> {
+        if *step == Step::Finished { self.end(handle) } else { Vec::new() }
+    }
+
     /// Watches nobody any more: whoever is suspected counts as recovered.
-    pub(super) fn end(&self, handle: &Handle) -> Vec<Event> {
+    fn end(&self, handle: &Handle) -> Vec<Event> {
         handle.inner.desk.borrow_mut().take_heartbeats();
         self.watch.borrow_mut().keep(|_, _| false)
     }
