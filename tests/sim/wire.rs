@@ -323,5 +323,7 @@ pub fn agrees(said: &Answer, meant: &Answer) -> bool {
         (Outcome::Rejected(fault), Outcome::Rejected(meant)) => fault.kind == meant.kind,
         (said, meant) => said == meant,
     };
-    same && said.facts == meant.facts
+    // The model of a store does not tell apart why it refused; the election treats every refusal alike.
+    let doubtful = said.facts.doubtful && said.outcome == Outcome::Refused;
+    same && said.facts == Facts { doubtful, ..meant.facts }
 }
