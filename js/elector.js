@@ -621,23 +621,11 @@ export class Elector {
     const engine = leads ?? alive[0];
     const unref = this.#unref;
     const ask = async (one) => this.#questions.ask(one, query, { signal, unref }).catch(() => nobodyLeads);
-    // Before the answer: it may hear of the store meanwhile.
-    const heard = this.#asked((one) => one.heard, engine);
     const answer = await this.#asked(ask, engine);
     // A locker shows no record.
-    if (this.#unfenced) return answer ?? nobodyLeads;
-    if (answer && !this.#mayLeadElsewhere(answer, heard)) return answer;
-    const sessions = alive.map((one) => this.#asked((it) => it.session, one)).filter(Boolean);
-    const [storage, ended] = [this.#storage, [...this.#sessions, ...sessions]];
+    if (answer || this.#unfenced) return answer ?? nobodyLeads;
+    const [storage, ended] = [this.#storage, this.#sessions];
     return healthOfStore((onEvent) => this.#newEngine(onEvent), { storage, query, ended });
-  }
-
-  /** Whether the session that gave this answer, and does not lead, knows of one of the same `serverId` that is not here, or had
-   * not `heard` of the store yet. */
-  #mayLeadElsewhere({ status, body }, heard) {
-    if (status !== 404) return false;
-    const { leaderID } = JSON.parse(body);
-    return leaderID === null ? heard === false : leaderID === this.config.serverId;
   }
 
   async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
