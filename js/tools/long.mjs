@@ -36,15 +36,19 @@ const ALONE = [
 
 /** The record of what passed, which is no part of the code. */
 const RECORD = 'tests/long.json';
-/** What the parts read that are Rust alone; a list of seeds is no code. */
-const SIMULATOR = [
+/** What the native tests and `npm run prove` do not compile. */
+const NOT_NATIVE = ['bucket', 'cli', 'custom', 'js', 'task', 'web', 'worker', 'workerd'].flatMap((name) =>
+  [`:(exclude)src/${name}`, `:(exclude)src/${name}.rs`]);
+/** What the simulated worlds are made of; a list of seeds is no code. */
+const RUST = [
   'Cargo.lock', 'Cargo.toml', 'rust-toolchain.toml', 'examples/prove', 'js/tools/prove.mjs', 'js/tools/cleanup.mjs', 'js/tools/paths.mjs',
   'js/tools/run.mjs', 'js/tools/setup.mjs', 'src', 'tests/Cargo.toml', 'tests/worlds.rs', 'tests/virtual_time', ':(glob)tests/sim/*.rs',
 ];
+const SIMULATOR = [...RUST, ...NOT_NATIVE];
 const PLANTED = [...SIMULATOR, 'tests/planted', 'tests/shards/play.rs'];
 const EPOCHS = ['tests/epochs.rs', 'tests/epochs'];
 /** What the npm package in the simulated world is made of. */
-const PACKAGE = [...SIMULATOR, 'js', 'package.json', 'package-lock.json', ':(glob)tests/faces/**', ':(exclude)tests/faces/failed.txt'];
+const PACKAGE = [...RUST, 'js', 'package.json', 'package-lock.json', ':(glob)tests/faces/**', ':(exclude)tests/faces/failed.txt'];
 const EVERY_FILE = ['.', `:(exclude)${RECORD}`];
 /** Everything but what people read. */
 const CODE = [...EVERY_FILE, ':(exclude)docs', ':(exclude,glob)**/*.md'];

@@ -74,7 +74,7 @@ const CONFLICTS: [&str; 3] = [
 ];
 
 /// Codes that mean "not with these credentials".
-const DENIED: [&str; 8] = [
+const DENIED: [&str; 9] = [
     "AccessDenied",
     "AccessDeniedException",
     "IncompleteSignature",
@@ -82,6 +82,7 @@ const DENIED: [&str; 8] = [
     "InvalidSignatureException",
     "MissingAuthenticationToken",
     "MissingAuthenticationTokenException",
+    "RequestExpired",
     "UnrecognizedClientException",
 ];
 

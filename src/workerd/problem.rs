@@ -30,10 +30,14 @@ pub fn told(thrown: &JsValue) -> String {
     const QUOTED: [&str; 5] = ["://", "signature", "aws4-hmac", "x-amz-", "authorization"];
     let message = thrown.dyn_ref::<js_sys::Error>().map(|error| String::from(error.message()));
     let text = message.or_else(|| thrown.as_string()).unwrap_or_default();
-    let text: String = text.chars().take(200).collect();
+    // Before it is cut: the mark may stand behind the secret.
     let lower = text.to_ascii_lowercase();
     if QUOTED.iter().any(|quoted| lower.contains(quoted)) {
         return "an error whose text is not shown, because it quotes the request".to_owned();
     }
-    if text.is_empty() { "an error without a text".to_owned() } else { text }
+    if text.is_empty() {
+        "an error without a text".to_owned()
+    } else {
+        text.chars().take(200).collect()
+    }
 }
