@@ -621,11 +621,23 @@ export class Elector {
     const engine = leads ?? alive[0];
     const unref = this.#unref;
     const ask = async (one) => this.#questions.ask(one, query, { signal, unref }).catch(() => nobodyLeads);
+    // Before the answer: it may hear of the store meanwhile.
+    const before = this.#asked((one) => ({ heard: one.heard, status: one.status() }), engine);
     const answer = await this.#asked(ask, engine);
     // A locker shows no record.
-    if (answer || this.#unfenced) return answer ?? nobodyLeads;
-    const [storage, ended] = [this.#storage, this.#sessions];
+    if (this.#unfenced) return answer ?? nobodyLeads;
+    if (answer && !this.#mayLeadElsewhere(answer, before)) return answer;
+    const sessions = alive.map((one) => this.#asked((it) => it.session, one)).filter(Boolean);
+    const [storage, ended] = [this.#storage, [...this.#sessions, ...sessions]];
     return healthOfStore((onEvent) => this.#newEngine(onEvent), { storage, query, ended });
+  }
+
+  /** Whether the session that gave this answer does not lead, and knows of one of the same `serverId` that is not here, or had heard
+   * nothing of the store. One to which the store said no is not doubled by another read. */
+  #mayLeadElsewhere({ status, body }, { heard, status: { error } }) {
+    if (status !== 404 || error !== null) return false;
+    const { leaderID } = JSON.parse(body);
+    return leaderID === null ? !heard : leaderID === this.config.serverId;
   }
 
   async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {

@@ -483,8 +483,9 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * that server may see all answers: a problem names the bucket. The second is `status()` without the session; a member without a
    * `serverId` is named there by the first eight characters of its session.
    * A peer's question may be held until the term is over (`peerWait`); the request's `signal` ends that. Where no session runs here,
-   * the stored record answers, read at most once per `frequentInterval`, and names a leader only by this `serverId`; 503 with
-   * `Retry-After` where a process was asked for more than 10,000 of them within that time. */
+   * or one that has read nothing yet or knows of another session of this `serverId` that leads, the stored record answers, read at
+   * most once per `frequentInterval`, and names a leader only by this `serverId`; 503 with `Retry-After` where a process was asked for
+   * more than 10,000 of them within that time. */
   handleRequest(request: Pick<Request, 'url' | 'method'> & { signal?: AbortSignal }): Promise<Response>;
   [Symbol.asyncDispose](): Promise<void>;
 }

@@ -1,8 +1,11 @@
 // Members of the npm package in a schedule: what they do is drawn, and what they are told is judged.
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { LockWorld } from './locks.mjs';
 import { Many, pace } from './many.mjs';
 import { OwnStorage } from './storage.mjs';
 
+/** Within it the record is read for a peer's question: by nobody's session. */
+const reading = new AsyncLocalStorage();
 /** By their access key's id the world knows whose a request is. */
 const credentialsOf = (name) => ({ accessKeyId: name, secretAccessKey: 'wJalrXUtnFEMI', sessionToken: 'generation-0' });
 /** Reasons that are the member's own, and those for which a job may still come to its end. */
@@ -66,7 +69,7 @@ export class Face {
   newStorage() {
     if (this.kind === 'storage') return new OwnStorage(this.runtime, this.name);
     if (this.kind === 'locker') return this.schedule.locks.storageOf(this);
-    return new this.pack.S3Storage({ endpoint: 'https://s3.example.com', bucket: 'jobs', credentials: credentialsOf(this.name) });
+    return new this.pack.S3Storage({ endpoint: 'https://s3.example.com', bucket: this.schedule.bucket, credentials: credentialsOf(this.name) });
   }
 
   numberOf(term) {
@@ -246,6 +249,11 @@ export class Member extends Face {
 
   /** The world's number of the session that sends this. Each begins with a read of the whole record. */
   asking(conditional) {
+    const reader = reading.getStore();
+    if (reader) {
+      reader.session ??= this.world.join(JSON.stringify(this.options), '', this.kind === 'storage');
+      return reader.session;
+    }
     if (!conditional || this.#asking === undefined) this.#asking = this.session;
     return this.#asking;
   }
@@ -336,7 +344,12 @@ export class Member extends Face {
     this.#held.add(controller);
     const leaves = chance.oneIn(6) && runtime.set(() => controller.abort(), chance.below(schedule.leaseMs), { own: true });
     const url = `http://localhost/health/leadership?${query}`;
-    const response = await this.elector.handleRequest({ method: 'GET', url, signal: controller.signal });
+    const reader = {};
+    const response = await reading.run(reader, () => this.elector.handleRequest({ method: 'GET', url, signal: controller.signal }));
+    if (reader.session !== undefined) {
+      schedule.count('peer hears of the record');
+      world.gone(reader.session);
+    }
     const body = await response.text();
     this.#held.delete(controller);
     if (leaves) runtime.clear(leaves);

@@ -101,7 +101,9 @@ export class Runtime {
         return;
       }
       const session = this.#sessionOf(name, headers['if-none-match'] ?? headers['if-match']);
-      const request = this.#world.ask(session, method, url, JSON.stringify(Object.entries(headers)), body ?? new Uint8Array());
+      // The world knows one bucket, by one name.
+      const at = url.replace(/\/jobs-\d+\//, '/jobs/');
+      const request = this.#world.ask(session, method, at, JSON.stringify(Object.entries(headers)), body ?? new Uint8Array());
       this.#awaits({ session, request, signal }, { resolve, reject, name });
       this.note(name, method.length);
     });

@@ -23,6 +23,9 @@ const unhandled = [];
 process.on('unhandledRejection', (reason) => unhandled.push(reason));
 process.on('uncaughtException', (error) => unhandled.push(error));
 
+/** How many schedules this process has run. */
+let runs = 0;
+
 /** Runs the schedule of a seed; `reads` has the getters called as well. */
 export const runSchedule = async ({ newWorld, pack, seed, keep = false, reads = true }) => {
   // Where an error was made is for readers; finding out costs more than most of what a schedule does.
@@ -32,6 +35,8 @@ export const runSchedule = async ({ newWorld, pack, seed, keep = false, reads = 
   const { members: options, leases, slots, byStorage } = JSON.parse(world.plan());
   const counts = {};
   const schedule = {
+    // A name of its own: the package keeps what it has read of a bucket for the questions of peers, and each schedule has its own time.
+    bucket: `jobs-${(runs += 1)}`,
     world, chance, pack, engines: pack.ownWasm.engines.size, leases, leaseMs: Math.max(...leases), over: false, faces: new Map(),
     count: (what) => {
       counts[what] = (counts[what] ?? 0) + 1;

@@ -189,3 +189,49 @@ test('a question that waits is answered at once, because no event of a Worker ca
   const answer = elector.handleRequest(new Request(`https://a.example/health/leadership?group=${KEY}&wait=25000&term=${token}`));
   assert.equal((await answer).status, 200);
 });
+
+test('beside the leading session of its serverId a waiting one has the stored record answer, read once an interval', async () => {
+  const memory = new MemoryStorage();
+  let reads = 0;
+  const get = (key) => {
+    reads += 1;
+    return memory.get(key);
+  };
+  const storage = { get, putIfMatch: (...how) => memory.putIfMatch(...how) };
+  const made = member(storage).init();
+  await pass(5_000);
+  await made;
+  const ask = async (elector) => {
+    const asked = elector.handleRequest(new Request('http://localhost/health/leadership'));
+    await settle();
+    const answer = await asked;
+    const { source, leaderID } = await answer.json();
+    return [answer.status, source, leaderID];
+  };
+  const [before, next, other] = [member(storage), member(storage), member(storage, { serverId: 'b' })];
+  void before.start();
+  await pass(10_000);
+  assert.deepEqual(await ask(before), [200, undefined, 'a']);
+  void next.start();
+  assert.deepEqual(await ask(next), [200, 'store', 'a'], 'before it has read anything');
+  await pass(1_000);
+  const read = reads;
+  for (let second = 0; second < 3; second += 1) assert.deepEqual(await ask(next), [200, 'store', 'a']);
+  assert.ok(reads - read <= 1, `${reads - read} reads`);
+  void other.start();
+  await pass(1_000);
+  const unread = reads;
+  assert.deepEqual(await ask(other), [404, undefined, 'a']);
+  assert.equal(reads, unread, 'who leads by another name is known without a read');
+  const parked = before.stop({ park: true });
+  await pass(10_000);
+  await parked;
+  assert.deepEqual(await ask(next), [200, undefined, 'a'], 'it leads itself');
+  // Cut off from the store it must not take its own record for that of another session.
+  storage.putIfMatch = storage.get = () => Promise.reject(new Error('no way'));
+  await pass(20_000);
+  assert.deepEqual(await ask(next), [404, undefined, null]);
+  const stopped = Promise.all([next, other].map((elector) => elector.stop({ release: false })));
+  await pass(20_000);
+  await stopped;
+});
