@@ -223,8 +223,8 @@ export class Member extends Face {
   #sessions = new Map();
   #asking;
   #running = new Map();
-  /** Questions of peers that it has not answered. */
-  #held = new Set();
+  /** Questions of peers that it has not answered, each with who reads the record for it. */
+  #held = new Map();
   /** What is under way, and how many calls have begun a session or might have. */
   #calls = new Set();
   #begun = 0;
@@ -318,7 +318,7 @@ export class Member extends Face {
     if (!known) return undefined;
     if (this.elector.isLeader()) this.broke('a leader is told', `isLeader() in the loss of ${token}`);
     // What is given up is told once it is written down.
-    for (const question of GIVEN_UP.includes(reason) ? [] : this.#held) this.runtime.set(() => this.#told(question, token), TOLD_WITHIN_MS, { own: true });
+    for (const question of GIVEN_UP.includes(reason) ? [] : this.#held.keys()) this.runtime.set(() => this.#told(question, token), TOLD_WITHIN_MS, { own: true });
     const { session } = known;
     if (this.schedule.healed || !this.chance.oneIn(4)) return undefined;
     const kind = this.chance.pick(['throws', 'slow', 'resigns', 'starts', 'stops']);
@@ -333,7 +333,9 @@ export class Member extends Face {
   }
 
   #told(question, token) {
-    if (this.#held.has(question)) this.broke('who waits for the end of a term hears of it', `term ${token}`);
+    // The record may take longer.
+    const reader = this.#held.get(question);
+    if (reader && reader.session === undefined) this.broke('who waits for the end of a term hears of it', `term ${token}`);
   }
 
   /** A peer asks. One who runs no session is not there. */
@@ -341,10 +343,10 @@ export class Member extends Face {
     const { session, world, schedule, runtime, chance } = this;
     if (session === undefined) return world.answerPeer(number, undefined, 0, undefined, '');
     const controller = newCaller(this.caller);
-    this.#held.add(controller);
+    const reader = {};
+    this.#held.set(controller, reader);
     const leaves = chance.oneIn(6) && runtime.set(() => controller.abort(), chance.below(schedule.leaseMs), { own: true });
     const url = `http://localhost/health/leadership?${query}`;
-    const reader = {};
     const response = await reading.run(reader, () => this.elector.handleRequest({ method: 'GET', url, signal: controller.signal }));
     if (reader.session !== undefined) {
       schedule.count('peer hears of the record');
@@ -522,7 +524,7 @@ export class Member extends Face {
 
   /** Ends at once. */
   async close() {
-    for (const controller of this.#held) controller.abort();
+    for (const controller of this.#held.keys()) controller.abort();
     this.many?.close();
     void this.stop({ release: false });
     this.leave();
