@@ -249,8 +249,9 @@ impl Config {
         let fixed_ms = self.frequent_interval_ms + delays_ms;
         let budget_ms = (self.leader_timeout_ms - self.margin_ms).saturating_sub(fixed_ms);
         let fits_ms = budget_ms / 4;
-        // By default every one of the four requests may be some milliseconds late besides.
-        self.request_timeout_ms = asked_ms.unwrap_or(fits_ms.saturating_sub(10).min(1_800));
+        // By default every one of the four requests may be some milliseconds late besides, where there is room.
+        let roomy_ms = fits_ms.saturating_sub(10).max(fits_ms.min(SHORTEST_MS));
+        self.request_timeout_ms = asked_ms.unwrap_or(roomy_ms.min(1_800));
         let rule = format!(
             "S8: frequentInterval ({}) + 4 * requestTimeout + retryDelays ({delays_ms}) must \
              not exceed leaderTimeout - margin ({}), so that three attempts and a read-back fit \
@@ -425,9 +426,14 @@ mod tests {
 
     #[test]
     fn the_settings_of_every_seed_start_with_room_for_three_attempts_and_a_read_back() {
-        for (lease_ms, frequent_ms) in
-            [(15_000, 5_000), (30_000, 10_000), (10_000, 3_000), (45_000, 15_000), (1_500, 500)]
-        {
+        for (lease_ms, frequent_ms) in [
+            (15_000, 5_000),
+            (30_000, 10_000),
+            (10_000, 3_000),
+            (45_000, 15_000),
+            (1_500, 500),
+            (1_000, 600),
+        ] {
             let options = json!({ "leaderTimeout": lease_ms, "frequentInterval": frequent_ms });
             let config = config_of(options).unwrap();
             let delays_ms: u64 = config.retry_delays_ms.iter().sum();

@@ -192,6 +192,18 @@ fn c13_twenty_candidates_that_see_a_lease_run_out_at_once_spread_their_claims() 
 }
 
 #[test]
+fn c10_conflicts_that_pass_are_no_trouble() {
+    let mut stage = Stage::released(1);
+    stage.script(0, true, 3, before(Trouble::Conflict));
+    stage.world.start(0);
+    for _ in 0..2 * LEASE_MS / 10 {
+        stage.run(10);
+        assert_eq!(stage.election(0).problem(), None);
+    }
+    assert_eq!(stage.leader(), Some(0));
+}
+
+#[test]
 fn a_store_that_refuses_each_write_on_what_it_shows_is_told_in_the_status() {
     let mut stage = Stage::released(1);
     stage.script(0, true, u64::MAX, before(Trouble::Conflict));

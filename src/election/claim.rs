@@ -8,6 +8,9 @@ use crate::planted::planted;
 use crate::slots::Verdict;
 use crate::store::{Condition, Facts, Version};
 
+/// How many claims in a row may be refused on a record that is still the same before that is told.
+const PASSING_REFUSALS: u32 = 3;
+
 impl Election {
     /// The claim that waits for an answer which shows its record, if this one shows that the store's clock is right.
     pub(super) fn proven_claim(
@@ -38,7 +41,8 @@ impl Election {
     pub(super) fn pause_claim(&mut self, now: Now) {
         self.round = None;
         self.refusals = self.refusals.saturating_add(1);
-        if self.refusals > 1 {
+        // A few happen where others write the same key (409), and are over within a second.
+        if self.refusals > PASSING_REFUSALS {
             self.problem.get_or_insert(Problem::Contradicted);
         }
         let pause_ms = self.growing_pause_ms(self.refusals);
