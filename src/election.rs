@@ -203,6 +203,13 @@ pub enum PeerAnswer {
         term: Option<u64>,
         /// Its `sequence`, which grows with each renewal; of S3lect's leaders, which have none, `lastUpdated` in milliseconds.
         sequence: u64,
+        /// Whether the leader's own session says so, and not somebody who read or heard of it.
+        own: bool,
+    },
+    /// 404: the term that was asked about is over, and so many were told at once.
+    Over {
+        /// How many questions about it the leader held.
+        waiting: u64,
     },
     /// 503: the leader holds as many questions as it can.
     Busy {
@@ -316,6 +323,8 @@ enum Outstanding {
 struct Turn {
     at_ms: u64,
     until_ms: u64,
+    /// Whether it is the one of a lease that runs out: of a record that is newer than this, it is none.
+    of_lease: bool,
 }
 
 /// Giving the leadership up (S12).

@@ -77,6 +77,13 @@ impl HealthAnswer {
         Self::of(404, body.to_string())
     }
 
+    /// The same, and how many hear at once that the term which they asked about is over.
+    fn over(leader_id: Option<&str>, waiting: u64) -> Self {
+        let error = "the term is over";
+        let body = json!({ "error": error, "leaderID": leader_id, "waiting": waiting });
+        Self::of(404, body.to_string())
+    }
+
     /// An answer of a status and a body, and nothing else.
     pub fn of(status: u16, body: String) -> Self {
         Self { status, etag: None, retry_after_s: None, proof: None, body }
@@ -295,6 +302,11 @@ pub fn judge(heard: &Heard<'_>, question: &Question, peers: &Peers) -> PeerAnswe
         let relays = fields.get("relays").filter(|_| proven).and_then(json::texts);
         return PeerAnswer::Busy { retry_after_ms, relays: relays.unwrap_or_default() };
     }
+    if status == 404 {
+        let told =
+            Object::read(body).and_then(|fields| fields.get("waiting").and_then(json::whole));
+        return told.map_or(PeerAnswer::Silent, |waiting| PeerAnswer::Over { waiting });
+    }
     if status != 200 {
         return PeerAnswer::Silent;
     }
@@ -305,12 +317,13 @@ pub fn judge(heard: &Heard<'_>, question: &Question, peers: &Peers) -> PeerAnswe
     if (theirs.as_deref() != Some(&*question.group) && !foreign) || unled {
         return PeerAnswer::Silent;
     }
+    let own = lease.extra.get("source").is_none();
     let Lease { leader_id, term, sequence, last_updated, .. } = *lease;
     let sequence = match last_updated {
         Stamp::At(ms) if foreign => u64::try_from(ms).unwrap_or(0),
         _ => sequence,
     };
-    PeerAnswer::Alive { leader_id, term, sequence }
+    PeerAnswer::Alive { leader_id, term, sequence, own }
 }
 
 /// The URL of the question, or `None` where it must not be asked. `addr` came out of a bucket or from another peer: it is a
@@ -399,7 +412,8 @@ mod tests {
     #[test]
     fn c68_an_answer_counts_only_for_this_group_and_within_bounds() {
         let answer = from_store(&lease(), Some(0)).body;
-        let alive = PeerAnswer::Alive { leader_id: "a".to_owned(), term: Some(7), sequence: 3 };
+        let alive =
+            PeerAnswer::Alive { leader_id: "a".to_owned(), term: Some(7), sequence: 3, own: false };
         let asked = |group: &str| Question {
             group: group.to_owned(),
             ..Question::read("", &Secrets::default()).0

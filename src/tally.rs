@@ -99,7 +99,9 @@ impl Tally {
             Input::Answer(answer) => outcome_of(&answer.outcome),
             Input::Peer(PeerAnswer::Alive { .. }) => return add(&mut self.questions, "alive", 1),
             Input::Peer(PeerAnswer::Busy { .. }) => return add(&mut self.questions, "busy", 1),
-            Input::Peer(PeerAnswer::Silent) => return add(&mut self.questions, "silent", 1),
+            Input::Peer(PeerAnswer::Silent | PeerAnswer::Over { .. }) => {
+                return add(&mut self.questions, "silent", 1);
+            }
             _ => return,
         };
         let operation = Cow::Borrowed(operation);

@@ -1,5 +1,6 @@
 //! A group of thousands of members, as `fleet/` simulates it.
 
+use edgelect::config::Follow;
 use worlds::fleet::count::{Cause, Failover, Requests, percentile};
 use worlds::fleet::prices::{Price, STORES, number, row};
 use worlds::fleet::run::Fleet;
@@ -59,6 +60,15 @@ fn of_thousands_of_followers_a_handful_writes_in_a_failover() {
             assert!(claims <= most, "{setup:?} {cause:?}: {claims} PUTs, median");
         }
     }
+}
+
+/// Half of them look within a moment, when the lease that they know would have run out, and it may have been released just then.
+#[test]
+fn who_looks_as_a_lease_runs_out_and_finds_a_release_has_no_turn_yet() {
+    let setup = Setup { follow: Follow::Balanced, ..Setup::of(2_000) };
+    let claims = failovers(setup, Cause::Resign, 20).into_iter().map(|one| one.claims);
+    let most = claims.max();
+    assert!(most <= Some(12), "{most:?} PUTs");
 }
 
 #[test]

@@ -254,7 +254,7 @@ fn c66_whatever_a_peer_says_the_store_is_read_once_in_ten_leases() {
 }
 
 #[test]
-fn c66_a_leader_that_resigns_is_followed_within_a_second_by_one_look_and_one_write() {
+fn c66_a_leader_that_resigns_is_followed_at_once_by_one_look_and_one_write() {
     for secret in [None, Some(Hidden(vec!["0123456789abcdef".to_owned()]))] {
         let peers = PeerSettings { secret, ..PeerSettings::default() };
         let mut stage =
@@ -263,7 +263,7 @@ fn c66_a_leader_that_resigns_is_followed_within_a_second_by_one_look_and_one_wri
         let before = stage.world.requests.len();
         stage.stop(0, false);
         let took_ms = stage.run_until_led_by_other(0, LEASE_MS);
-        assert!(took_ms <= 1_000, "{took_ms} ms");
+        assert!(took_ms <= 150, "{took_ms} ms, and the only follower waits for nobody");
         let of_follower = stage.world.requests[before..].iter().filter(|one| one.session == 1);
         assert_eq!(of_follower.count(), 2, "a look and a write");
     }

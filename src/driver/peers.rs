@@ -108,7 +108,7 @@ impl Held {
     /// The answer.
     pub fn answer(self, now: Now) -> HealthAnswer {
         let inner = &self.handle.inner;
-        inner.desk.borrow().answer(&inner.election.borrow(), now, &self.question)
+        inner.desk.borrow_mut().answer(&inner.election.borrow(), now, &self.question)
     }
 
     fn poll_changed<H: Host>(&self, host: &H, context: &Context<'_>) -> Poll<()> {
@@ -246,7 +246,7 @@ impl Heart {
             let from = handle.with(|election| election.server_id().to_owned());
             let one = Ask { addr: &addr, term, wait_ms: 0, from: &from, timeout_ms };
             let answer = ask(host, &one, &config).await;
-            if matches!(&answer, PeerAnswer::Alive { leader_id: told, term: of, .. } if *told == leader_id && *of == term)
+            if matches!(&answer, PeerAnswer::Alive { leader_id: told, term: of, own: true, .. } if *told == leader_id && *of == term)
             {
                 events.extend(self.watch.borrow_mut().heard(&leader_id, host.now().mono_ms));
             }

@@ -48,7 +48,7 @@ impl Election {
         let pause_ms = self.growing_pause_ms(self.refusals);
         self.plan_look(now, pause_ms);
         // Whoever has tried before has waited.
-        self.turn = Some(Turn { at_ms: self.plan.at_ms, until_ms: u64::MAX });
+        self.turn = Some(Turn { at_ms: self.plan.at_ms, until_ms: u64::MAX, of_lease: false });
     }
 
     pub(super) fn grace_from(&self, now: Now, version: Version, lease: &Lease) -> Grace {

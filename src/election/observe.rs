@@ -492,6 +492,7 @@ impl Election {
                     self.early = None;
                 }
                 self.misses = 0;
+                self.forget_turn();
                 let oldest_ms = now.mono_ms.saturating_sub(self.seen_sent_ms);
                 (Observation::first(version, &self.clocks, now), Some(oldest_ms))
             }

@@ -14,6 +14,9 @@ const MIN_WAIT_MS: u64 = 1_000;
 /// How many relays are kept of those that a leader without room has named.
 const MOST_RELAYS: usize = 4;
 
+/// How many relays without room name others in turn before the store is read.
+const MOST_HOPS: u8 = 4;
+
 /// What is known of those who are asked in place of the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Peers {
@@ -27,6 +30,10 @@ pub(super) struct Peers {
     believed_until_ms: u64,
     /// Who relays the leader's answers; the first one is asked.
     relays: Vec<String>,
+    /// How many of them had no room either since the leader had none.
+    hops: u8,
+    /// How many were told at once that a term is over, and the highest term that was known then.
+    waiting: Option<(u64, u64)>,
     /// For how long a question may be held, where something on the way has cut off one that was held for longer.
     wait_limit_ms: Option<u64>,
     /// The record was new at a read that peers had put off for long, and no clock of the store's says how new: another read
@@ -46,6 +53,11 @@ impl Peers {
     /// When a peer last said something new, on the monotonic clock.
     pub(super) fn moved_ms(&self) -> u64 {
         self.moved.as_ref().map_or(0, |moved| moved.since_ms)
+    }
+
+    /// How many were told at once that the newest term is over, if the leader has said so.
+    pub(super) fn waiting(&self, highest_term: u64) -> Option<u64> {
+        self.waiting.filter(|(term, _)| *term == highest_term).map(|(_, waiting)| waiting)
     }
 }
 
@@ -77,7 +89,7 @@ impl Election {
             return;
         }
         match answer {
-            PeerAnswer::Alive { leader_id, term, sequence }
+            PeerAnswer::Alive { leader_id, term, sequence, .. }
                 if self.peer_moves(now, &leader_id, term, sequence) =>
             {
                 if let Seen::Record { observation, .. } = &mut self.seen
@@ -92,6 +104,10 @@ impl Election {
                 let interval_ms = self.peer_interval_ms();
                 let beyond_ms = wait_ms.saturating_add(2 * self.config.peer_timeout_ms);
                 self.peers.believed_until_ms = now.mono_ms + interval_ms + beyond_ms;
+                if relays && self.peers.busy_until_ms < self.peers.believed_until_ms {
+                    // The leader is asked by its relays: all who are behind them would be sent back to them.
+                    self.peers.busy_until_ms = self.peers.believed_until_ms;
+                }
                 // Who holds questions is asked again at once, but where the wait is a short one; anybody else at intervals.
                 let took_ms = now.mono_ms.saturating_sub(sent_ms);
                 let held = wait_ms > 0 && took_ms >= wait_ms / 2;
@@ -109,9 +125,18 @@ impl Election {
             _ if relays => {
                 self.peers.relays.remove(0);
                 self.peers.believed_until_ms = 0;
-                self.await_turn_told(now);
+                match answer {
+                    PeerAnswer::Busy { relays: named, .. } if self.peers.hops < MOST_HOPS => {
+                        self.peers.hops += 1;
+                        self.ask_relays(now, named);
+                    }
+                    _ => self.await_turn_told(now),
+                }
             }
-            _ => {
+            answer => {
+                if let PeerAnswer::Over { waiting } = answer {
+                    self.peers.waiting = Some((self.highest_term, waiting));
+                }
                 self.on_silent_peer(now);
                 let took_ms = now.mono_ms.saturating_sub(sent_ms);
                 if (MIN_WAIT_MS..wait_ms).contains(&took_ms) {
@@ -137,14 +162,22 @@ impl Election {
     fn on_busy_peer(&mut self, now: Now, retry_after_ms: u64, named: Vec<String>) {
         let pause_ms = retry_after_ms.clamp(1_000, MAX_RETRY_AFTER_MS);
         self.peers.busy_until_ms = now.mono_ms.saturating_add(pause_ms);
+        (self.peers.hops, self.peers.relays) = (0, Vec::new());
+        self.ask_relays(now, named);
+    }
+
+    /// Somebody without room has named others: they are asked after those that are known, or the store.
+    fn ask_relays(&mut self, now: Now, named: Vec<String>) {
         let usable = |addr: &String| self.config.asks(addr) && *addr != self.config.server_addr;
-        let mut relays: Vec<String> = named.into_iter().filter(usable).collect();
-        relays.truncate(MOST_RELAYS);
-        if !relays.is_empty() {
-            let first = self.random_below(relays.len() as u64) as usize;
-            relays.rotate_left(first);
+        let mut new: Vec<String> = named.into_iter().filter(usable).collect();
+        new.truncate(MOST_RELAYS);
+        if !new.is_empty() {
+            let first = self.random_below(new.len() as u64) as usize;
+            new.rotate_left(first);
         }
-        self.peers.relays = relays;
+        new.retain(|addr| !self.peers.relays.contains(addr));
+        self.peers.relays.extend(new);
+        self.peers.relays.truncate(MOST_RELAYS);
         self.plan_next(now);
         if self.peer_to_ask(now).is_some() {
             let at_ms = now.mono_ms + self.rank_ms();
@@ -291,7 +324,8 @@ mod tests {
     }
 
     fn alive(sequence: u64) -> Input {
-        Input::Peer(PeerAnswer::Alive { leader_id: "a".to_owned(), term: Some(7), sequence })
+        let leader_id = "a".to_owned();
+        Input::Peer(PeerAnswer::Alive { leader_id, term: Some(7), sequence, own: true })
     }
 
     /// A follower and the time, by one clock.
@@ -331,8 +365,7 @@ mod tests {
             let mut follower = Follower::new(&options);
             assert!(matches!(follower.step(), Step::AskPeer { .. }));
             if relay {
-                let relays = vec!["10.0.0.2:80".to_owned()];
-                follower.hears(Input::Peer(PeerAnswer::Busy { retry_after_ms: 9_000, relays }));
+                follower.hears(busy("10.0.0.2:80"));
                 assert!(matches!(follower.step(), Step::AskPeer { .. }));
             }
             follower.1 += 1_000;
@@ -358,9 +391,74 @@ mod tests {
             }
         }
         assert!(matches!(follower.step(), Step::AskPeer { .. }));
-        let relays = vec!["10.0.0.2:80".to_owned()];
-        follower.hears(Input::Peer(PeerAnswer::Busy { retry_after_ms: 9_000, relays }));
+        follower.hears(busy("10.0.0.2:80"));
         assert_eq!(follower.0.problem(), None);
+    }
+
+    fn busy(relay: &str) -> Input {
+        let relays = vec![relay.to_owned()];
+        Input::Peer(PeerAnswer::Busy { retry_after_ms: 9_000, relays })
+    }
+
+    #[test]
+    fn a_relay_without_room_sends_its_askers_on_but_not_for_ever() {
+        let options = serde_json::json!({ "peerSecret": "0123456789abcdef" });
+        let mut follower = Follower::new(&options);
+        let began_ms = follower.1;
+        let mut asked = Vec::new();
+        while let Step::AskPeer { addr, .. } = follower.step() {
+            asked.push(addr);
+            follower.hears(busy(&format!("10.0.0.{}:80", asked.len() + 1)));
+        }
+        assert_eq!(
+            asked[1..],
+            ["10.0.0.2:80", "10.0.0.3:80", "10.0.0.4:80", "10.0.0.5:80", "10.0.0.6:80"]
+        );
+        assert!(follower.1 < began_ms + 10_000, "{} ms", follower.1 - began_ms);
+    }
+
+    #[test]
+    fn whoever_is_behind_a_relay_that_answers_leaves_the_leader_alone() {
+        let options = serde_json::json!({ "peerSecret": "0123456789abcdef" });
+        let mut follower = Follower::new(&options);
+        let began_ms = follower.1;
+        let (mut leader, mut relay, mut sequence) = (0, 0, 1);
+        while follower.1 < began_ms + 120_000 {
+            sequence += 1;
+            match follower.step() {
+                Step::AskPeer { addr, .. } if addr == "10.0.0.2:80" => {
+                    relay += 1;
+                    follower.hears(alive(sequence));
+                }
+                Step::AskPeer { .. } => {
+                    leader += 1;
+                    follower.hears(busy("10.0.0.2:80"));
+                }
+                _ => follower.hears(found(sequence)),
+            }
+        }
+        assert!(
+            leader == 1 && relay > 10,
+            "{leader} questions to the leader, {relay} to its relay"
+        );
+    }
+
+    #[test]
+    fn of_those_who_are_told_at_once_the_fewer_there_are_the_sooner_each_looks() {
+        let waits_ms = |waiting| {
+            let mut follower = Follower::new(&serde_json::json!({}));
+            assert!(matches!(follower.step(), Step::AskPeer { wait_ms: 0, .. }));
+            follower.hears(alive(2));
+            assert!(matches!(follower.step(), Step::AskPeer { wait_ms: 1.., .. }));
+            let told_ms = follower.1;
+            follower.hears(Input::Peer(PeerAnswer::Over { waiting }));
+            assert!(matches!(follower.step(), Step::Read { .. }));
+            follower.1 - told_ms
+        };
+        assert_eq!(waits_ms(1), 0);
+        assert!(waits_ms(u64::MAX) > 400);
+        let few_ms = waits_ms(2);
+        assert!((1..=72).contains(&few_ms), "{few_ms} ms");
     }
 
     #[test]

@@ -26,12 +26,18 @@ impl Election {
         }
         let round_trips_ms = ROUND_TRIPS * self.round_trip_ms;
         let longest_ms = self.spread_ms().max(round_trips_ms);
+        let doublings = match self.peers.waiting(self.highest_term) {
+            // Nobody else was told.
+            Some(1) => return 0,
+            Some(waiting) => u64::from(u64::BITS - waiting.leading_zeros()).clamp(1, DOUBLINGS),
+            None => DOUBLINGS,
+        };
         let mut hasher = DefaultHasher::new();
         (&self.session, self.highest_term).hash(&mut hasher);
         let drawn = hasher.finish();
-        let from_end = u64::from(drawn.leading_zeros()).min(DOUBLINGS - 1);
+        let from_end = u64::from(drawn.leading_zeros()).min(doublings - 1);
         let within_ms = drawn % (longest_ms / DOUBLINGS + 1);
-        longest_ms * (DOUBLINGS - 1 - from_end) / DOUBLINGS + within_ms
+        longest_ms * (doublings - 1 - from_end) / DOUBLINGS + within_ms
     }
 
     fn spread_ms(&self) -> u64 {
@@ -57,8 +63,17 @@ impl Election {
     /// This session's turn comes when a lease has run out and its wait is over. One that passed long ago is none:
     /// after an outage of the store everybody's has.
     pub(super) fn plan_turn(&mut self, at_ms: Option<u64>) {
-        let turn = |at_ms: u64| Turn { at_ms, until_ms: at_ms + self.config.leader_timeout_ms / 2 };
+        let until_ms = |at_ms: u64| at_ms + self.config.leader_timeout_ms / 2;
+        let turn = |at_ms| Turn { at_ms, until_ms: until_ms(at_ms), of_lease: true };
         self.turn = at_ms.map(turn);
+    }
+
+    /// A read has shown another record than the one that was known: the turn of its lease is over. Thousands may find the
+    /// same release when that lease would have run out.
+    pub(super) fn forget_turn(&mut self) {
+        if self.turn.is_some_and(|turn| turn.of_lease) {
+            self.in_turn = false;
+        }
     }
 
     /// Whether a claim that is justified may be written now.
@@ -102,7 +117,8 @@ impl Election {
 
     fn await_turn_after(&mut self, now: Now, rests_ms: u64) {
         let wait_ms = rests_ms + self.rank_ms();
-        self.turn = Some(Turn { at_ms: now.mono_ms + wait_ms, until_ms: u64::MAX });
+        self.turn =
+            Some(Turn { at_ms: now.mono_ms + wait_ms, until_ms: u64::MAX, of_lease: false });
         self.plan_look(now, wait_ms);
     }
 }

@@ -44,6 +44,16 @@ fn is_asked(election: &Election, question: &Question) -> bool {
     question.group.is_empty() || question.group == election.config().lockfile_path
 }
 
+/// A term in which this member led and held questions.
+#[derive(Clone, Copy, Debug)]
+struct Led {
+    term: Option<u64>,
+    /// Whether there was no room for somebody, who asks others now.
+    crowded: bool,
+    /// How many were held when it was over.
+    waiting: u64,
+}
+
 /// The questions to one member.
 #[derive(Clone, Debug, Default)]
 pub struct Desk {
@@ -51,6 +61,8 @@ pub struct Desk {
     held: u64,
     /// Since when how many had no room, on the monotonic clock; for a lease.
     turned_away: (u64, u64),
+    /// The term that this member leads in or has led in last, of those about which questions were held.
+    led: Option<Led>,
     /// Where members answer for this one, and when each was heard of last, on the monotonic clock. The newest comes last.
     relays: VecDeque<(String, u64)>,
     /// Those of the last questions that were to be held.
@@ -82,10 +94,17 @@ impl Desk {
         if !waits || !member || !Self::is_steady(election, now, question) {
             return Reply::Now(self.answer(election, now, question));
         }
+        if self.led.is_none_or(|led| led.term != question.term) {
+            let led = Led { term: question.term, crowded: false, waiting: 0 };
+            self.led = election.authority(now).map(|_| led);
+        }
         if self.held >= config.peers.most && !planted!(QuestionsWithoutEnd) {
             let (since_ms, count) = self.turned_away;
             let recent = now.mono_ms.saturating_sub(since_ms) < config.leader_timeout_ms;
             self.turned_away = if recent { (since_ms, count + 1) } else { (now.mono_ms, 1) };
+            if let Some(led) = &mut self.led {
+                led.crowded = true;
+            }
             return Reply::Now(self.busy(election, now, question, chance));
         }
         self.held += 1;
@@ -108,13 +127,21 @@ impl Desk {
             && election.steady_term(now) == question.term
     }
 
-    /// The answer to a question, as it is now.
-    pub fn answer(&self, election: &Election, now: Now, question: &Question) -> HealthAnswer {
+    /// The answer to a question, as it is now. One that is held is left after this.
+    pub fn answer(&mut self, election: &Election, now: Now, question: &Question) -> HealthAnswer {
         let config = election.config();
-        let answer = match is_asked(election, question) {
+        let mut answer = match is_asked(election, question) {
             true => answer(election, now),
             false => HealthAnswer::not_leading(None),
         };
+        let held = question.wait_ms > 0 && answer.status == 404;
+        if let Some(led) = self.led.as_mut().filter(|led| held && led.term == question.term) {
+            led.waiting = led.waiting.max(self.held);
+            // Of those who ask relays nobody knows how many they are.
+            if !led.crowded && led.waiting > 0 {
+                answer = HealthAnswer::over(election.leader_id(now), led.waiting);
+            }
+        }
         answer.to(question, &config.peers.secrets)
     }
 

@@ -103,6 +103,40 @@ fn silence_is_told_on_both_sides_after_1500_ms_and_so_is_its_end() {
 }
 
 #[test]
+fn what_somebody_else_knows_of_the_leader_is_no_heartbeat_of_it() {
+    let machine = Machine::default();
+    let store = Hanging::with_group(&machine.host);
+    let cut = Rc::<Cell<bool>>::default();
+    let leader = Handle::new(Election::new(config_of(settings("a", Some(500))), "a".to_owned(), 1));
+    machine.elect(&leader, store.clone(), &machine.host.clone(), |_| ());
+    let (asked, answering, dies) = (machine.host.clone(), leader.clone(), Rc::clone(&cut));
+    let host = machine.host.asking(move |request| {
+        let (asked, leader, died) = (asked.clone(), answering.clone(), dies.get());
+        async move {
+            let query = request.uri().query().unwrap_or("");
+            let answer = leader.answer_peer(&asked, query).await;
+            // Its process has begun anew, without a session, and reads the record for those who ask.
+            let body = match died {
+                true => answer.body.replacen('{', "{\"source\":\"store\",", 1),
+                false => answer.body,
+            };
+            request::answer(answer.status, [], body.as_bytes().into())
+                .map_err(|error| error.to_string())
+        }
+    });
+    let follower =
+        Handle::new(Election::new(config_of(settings("b", Some(500))), "b".to_owned(), 1));
+    let told = Told::default();
+    machine.elect(&follower, store, &host, told.note(&machine.host));
+    let mut machine = machine;
+    machine.pass(20_000);
+    assert_eq!(texts(&told), Vec::<String>::new());
+    cut.set(true);
+    machine.pass(3_000);
+    assert_eq!(texts(&told), [r#"Suspected { server_id: "a" }"#]);
+}
+
+#[test]
 fn a_leader_on_a_slow_way_is_trusted_again_after_the_way_was_cut() {
     let mut pair = pair_apart(Some(500), 150);
     pair.machine.pass(20_000);

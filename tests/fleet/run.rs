@@ -382,8 +382,8 @@ impl Fleet {
         let now = self.reading(peer);
         let Member { election, desk, holds, .. } = &mut self.members[peer];
         holds.retain(|(held, _)| *held != asker);
-        desk.leave();
         let answer = desk.answer(election, now, &asked.question);
+        desk.leave();
         self.tell_asker(asker, &asked, &answer);
     }
 

@@ -188,7 +188,7 @@ fn c36_go_reads_our_health_answer_and_one_of_its_own_names_no_group_so_the_store
     };
     assert_eq!(judged(PeerTrust::Edgelect), PeerAnswer::Silent);
     let leader_id = "server-001".to_owned();
-    let moved = PeerAnswer::Alive { leader_id, term: None, sequence: AT_MS as u64 };
+    let moved = PeerAnswer::Alive { leader_id, term: None, sequence: AT_MS as u64, own: true };
     assert_eq!(judged(PeerTrust::S3lect), moved, "its lastUpdated moves in place of a sequence");
 }
 

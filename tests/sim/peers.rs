@@ -247,8 +247,8 @@ impl World {
         else {
             return;
         };
-        self.sessions[by].desk.leave();
         if !self.sessions[by].alive {
+            self.sessions[by].desk.leave();
             // Its host closed the connection, or nobody ever hears of it.
             if self.chance.one_in(2) {
                 self.tell_asker(asker, request, &asked, None);
@@ -259,8 +259,9 @@ impl World {
             self.tally.fault(Kind::PeerToldEarly);
         }
         let look = self.look(by);
-        let member = &self.sessions[by];
+        let member = &mut self.sessions[by];
         let answer = member.desk.answer(&member.election, look.now, &question);
+        member.desk.leave();
         self.answer_asker(by, asker, request, &asked, answer);
     }
 
@@ -368,7 +369,8 @@ impl World {
             Some(_) => sight,
             None => election.record().map(|(_, lease)| lease),
         };
-        if let (PeerAnswer::Alive { leader_id, term, sequence }, Some(lease)) = (&answer, record)
+        if let (PeerAnswer::Alive { leader_id, term, sequence, .. }, Some(lease)) =
+            (&answer, record)
             && (leader_id, *term) == (&lease.leader_id, lease.term)
         {
             let lease_ms = election.config().leader_timeout_ms;

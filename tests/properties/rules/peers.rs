@@ -60,7 +60,7 @@ pub fn answered(lease: &Lease, group: &str) {
     if alive.body.len() <= MAX_RECORD_BYTES {
         let (leader_id, term) = (lease.leader_id.clone(), lease.term);
         let told = judge(200, alive.body.as_bytes(), group);
-        let meant = PeerAnswer::Alive { leader_id, term, sequence: lease.sequence };
+        let meant = PeerAnswer::Alive { leader_id, term, sequence: lease.sequence, own: false };
         assert_eq!(told, meant, "{}", alive.body);
     }
 }
