@@ -233,13 +233,30 @@ async fn are_answered(members: &impl daemon::Answers, page: bool, asked: &[(&str
     }
 }
 
-/// Holds every question, and says how many it holds.
+/// Holds every question until its asker goes, and says how many it holds.
 #[derive(Default)]
 struct Holding(Cell<u64>);
+
+impl Holding {
+    async fn come_to(&self, held: u64) {
+        while self.0.get() != held {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+struct Place<'a>(&'a Cell<u64>);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
 
 impl Answers for Holding {
     async fn to_peer(&self, _host: &Native, _query: &str) -> HealthAnswer {
         self.0.set(self.0.get() + 1);
+        let _place = Place(&self.0);
         std::future::pending().await
     }
 
@@ -256,48 +273,65 @@ impl Answers for Holding {
     }
 }
 
-#[tokio::test]
-async fn a_server_keeps_a_connection_for_each_question_that_is_held_and_64_more() {
-    let (host, holding) = (native(), Holding::default());
-    let (listener, url) = server().await;
-    let address = url.trim_start_matches("http://");
-    let open = async |head: &str| {
-        let mut stream = TcpStream::connect(address).await.expect("it listens");
-        stream.write_all(head.as_bytes()).await.expect("it reads");
-        stream
-    };
-    let status = "GET /status.json HTTP/1.1\r\nhost: a\r\n";
-    let asking = async {
-        let mut held = Vec::new();
-        for _ in 0..70 {
-            held.push(open("GET /health/leadership HTTP/1.1\r\nhost: a\r\n\r\n").await);
-        }
-        while holding.0.get() < 70 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        let mut silent = Vec::new();
-        for _ in 0..64 {
-            silent.push(open("").await);
-        }
-        let mut asked = open(&format!("{status}\r\n")).await;
-        let mut told = String::new();
-        let early = asked.read_to_string(&mut told);
-        let early = tokio::time::timeout(Duration::from_millis(500), early).await;
-        assert!(early.is_err(), "those who say nothing have all the connections: {told}");
-        silent.pop();
-        asked.read_to_string(&mut told).await.expect("it answers in text");
-        assert!(told.ends_with("shown"), "{told}");
-        drop(silent);
-        let long = format!("{status}x-long: {}\r\n\r\n", "x".repeat(20_000));
-        let told = told_to(address, &long).await;
-        assert!(told.starts_with("HTTP/1.1 431 "), "a head that is no question: {told}");
-    };
+/// What is held where `asking` asks a server at an address.
+async fn held_by_a_server(asking: impl AsyncFnOnce(&Holding, &str)) {
+    let (host, holding, (listener, url)) = (native(), Holding::default(), server().await);
+    let asking = asking(&holding, url.trim_start_matches("http://"));
     tokio::select! {
         never = daemon::serve_health(&listener, &holding, &host) => match never {},
         asked = tokio::time::timeout(Duration::from_secs(30), asking) => {
             asked.expect("who waits has a turn");
         }
     }
+}
+
+async fn open(address: &str, sent: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).await.expect("it listens");
+    stream.write_all(sent.as_bytes()).await.expect("it reads");
+    stream
+}
+
+async fn is_closed(stream: &mut TcpStream) -> bool {
+    let read = tokio::time::timeout(Duration::from_millis(100), stream.read_u8()).await;
+    read.is_ok_and(|read| read.is_err())
+}
+
+/// What people are shown, if it comes as soon as a peer has to answer.
+async fn status_of(address: &str) -> Option<String> {
+    let told = told_to(address, "GET /status.json");
+    let told = tokio::time::timeout(Duration::from_secs(3), told).await.ok()?;
+    told.rsplit_once("\r\n\r\n").map(|(_, body)| body.to_owned())
+}
+
+const QUESTION: &str = "GET /health/leadership HTTP/1.1\r\nhost: a\r\n";
+
+#[tokio::test]
+async fn a_server_keeps_a_connection_for_each_question_that_is_held_and_the_64_newest_others() {
+    held_by_a_server(async |holding, address| {
+        let mut held = Vec::new();
+        for _ in 0..70 {
+            held.push(open(address, &format!("{QUESTION}\r\n")).await);
+        }
+        holding.come_to(70).await;
+        let mut silent = Vec::new();
+        for _ in 0..64 {
+            silent.push(open(address, "").await);
+        }
+        assert!(!is_closed(&mut silent[0]).await, "there is room for it");
+        assert_eq!(status_of(address).await.as_deref(), Some("shown"));
+        assert!(is_closed(&mut silent[0]).await && !is_closed(&mut silent[1]).await);
+        // Nor does it help to go on with that.
+        for _ in 0..100 {
+            silent.push(open(address, "").await);
+        }
+        assert_eq!(status_of(address).await.as_deref(), Some("shown"));
+        assert!(is_closed(&mut silent[100]).await && !is_closed(&mut silent[101]).await);
+        assert_eq!(holding.0.get(), 70, "none of those that are held is closed");
+        let long = format!("{QUESTION}x-long: {}\r\n\r\n", "x".repeat(20_000));
+        let told = told_to(address, &long).await;
+        assert!(told.starts_with("HTTP/1.1 431 "), "a head that is no question: {told}");
+    })
+    .await;
 }
 
 #[tokio::test]
