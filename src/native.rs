@@ -25,10 +25,11 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::error::Error;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io::{self, Write};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant, SystemTime};
 
 use futures::StreamExt;
@@ -39,6 +40,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::clock::Now;
@@ -458,14 +460,15 @@ struct Asked<'a, A> {
 }
 
 async fn serve_one(stream: TcpStream, asked: Asked<'_, impl Answers>) {
-    let answer = service_fn(async |request| answer(&request, &asked).await);
+    let stream = RefCell::new(stream);
+    let answer = service_fn(async |request| answer(&request, &asked, &stream).await);
     // One question a connection: its time is over at a known moment, and no question is cut off while it is held.
     let serving = http1::Builder::new()
         .keep_alive(false)
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_LIMIT)
         .max_buf_size(MAX_HEAD_BYTES)
-        .serve_connection(TokioIo::new(stream), answer);
+        .serve_connection(TokioIo::new(Shared(&stream)), answer);
     // What a peer does wrong ends its connection and nothing else.
     let _ = tokio::time::timeout(CONNECTION_LIMIT, serving).await;
     asked.open.0.borrow_mut().remove(&asked.number);
@@ -474,6 +477,7 @@ async fn serve_one(stream: TcpStream, asked: Asked<'_, impl Answers>) {
 async fn answer(
     request: &http::Request<Incoming>,
     asked: &Asked<'_, impl Answers>,
+    stream: &RefCell<TcpStream>,
 ) -> http::Result<http::Response<String>> {
     let Asked { electors, host, has_page, open, number } = *asked;
     let path = request.uri().path();
@@ -500,8 +504,56 @@ async fn answer(
         }
         _ => {
             let query = request.uri().query().unwrap_or("");
-            response(open.held(number, electors.to_peer(host, query)).await)
+            let answered = open.held(number, electors.to_peer(host, query));
+            tokio::select! {
+                biased;
+                answer = answered => response(answer),
+                () = comes_more(stream) => {
+                    response(HealthAnswer::of(400, r#"{"error":"bytes behind the question"}"#.to_owned()))
+                }
+            }
         }
+    }
+}
+
+/// Ends when a stream has ended, or more than the question has come. hyper sees no end behind bytes that it does not read, so
+/// the place of a question that is held would not be given back; and nobody who waits for an answer sends more.
+async fn comes_more(stream: &RefCell<TcpStream>) {
+    poll_fn(|context| {
+        let mut byte = [0];
+        stream.borrow().poll_peek(context, &mut ReadBuf::new(&mut byte)).map(drop)
+    })
+    .await;
+}
+
+/// A stream at which a question that is held looks, too.
+struct Shared<'a>(&'a RefCell<TcpStream>);
+
+impl AsyncRead for Shared<'_> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.0.borrow_mut()).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Shared<'_> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut *self.0.borrow_mut()).poll_write(context, buffer)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.0.borrow_mut()).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.0.borrow_mut()).poll_shutdown(context)
     }
 }
 

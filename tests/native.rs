@@ -335,6 +335,28 @@ async fn a_server_keeps_a_connection_for_each_question_that_is_held_and_the_64_n
 }
 
 #[tokio::test]
+async fn a_question_gives_its_place_back_when_its_asker_goes_whatever_it_has_sent() {
+    held_by_a_server(async |holding, address| {
+        for (head, behind, later) in [
+            ("", "", ""),
+            ("", "x", ""),
+            ("", "", "x"),
+            ("", "x", "x"),
+            ("content-length: 9\r\n", "", ""),
+            ("content-length: 9\r\n", "x", ""),
+        ] {
+            let mut asker = open(address, &format!("{QUESTION}{head}\r\n{behind}")).await;
+            holding.come_to(1).await;
+            asker.write_all(later.as_bytes()).await.expect("it is there");
+            drop(asker);
+            let left = tokio::time::timeout(Duration::from_secs(3), holding.come_to(0)).await;
+            left.unwrap_or_else(|_| panic!("{head:?} {behind:?} {later:?}"));
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn peers_monitors_and_people_are_answered_at_their_paths_and_nobody_elsewhere() {
     let host = native();
     let elector = Handle::new(new_election(&host, probe_config()).expect("randomness"));
