@@ -2,6 +2,7 @@
 //! what it answers its peers. `npm test -- --only rust` starts the store and sets the variables.
 
 use std::cell::Cell;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::conformance_live::real::{self, Between, Bucket, Native, config, native, random};
@@ -16,8 +17,12 @@ use edgelect::{
     Config, Electors, EpochStore, Handle, Host, Limits, S3Config, S3Store, lead, native as daemon,
     new_election,
 };
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 fn variable(name: &str) -> Option<String> {
     std::env::var(name.replace("EDGELECT_", "EDGELECT_TEST_")).ok()
@@ -86,7 +91,7 @@ async fn server() -> (TcpListener, String) {
     (listener, format!("http://{address}"))
 }
 
-async fn read_request(stream: &mut TcpStream) -> String {
+async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.push(stream.read_u8().await.expect("the client sends a whole head"));
@@ -137,6 +142,47 @@ async fn half_an_answer_is_none_and_a_redirect_is_not_followed() {
     let response = answered(redirect, 100).await.expect("an answer");
     let location = request::text(response.headers(), "location");
     assert_eq!((response.status().as_u16(), location), (307, Some("http://127.0.0.1:9/")));
+}
+
+/// A certificate that only who is given it trusts, and its key.
+const OWN_AUTHORITY: &[u8] = include_bytes!("runtimes/self-signed.pem");
+
+/// Sends whoever trusts the certificate somewhere else.
+async fn redirect_over_tls(listener: &TcpListener) {
+    let certificate = CertificateDer::from_pem_slice(OWN_AUTHORITY).expect("it has one");
+    let key = PrivateKeyDer::from_pem_slice(OWN_AUTHORITY).expect("it has one");
+    let config = ServerConfig::builder().with_no_client_auth();
+    let config = config.with_single_cert(vec![certificate], key).expect("they belong together");
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    loop {
+        let (stream, _) = listener.accept().await.expect("the client comes");
+        let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+        read_request(&mut stream).await;
+        let away =
+            b"HTTP/1.1 307 Away\r\nlocation: https://127.0.0.1:9/\r\ncontent-length: 0\r\n\r\n";
+        stream.write_all(away).await.expect("the client listens");
+    }
+}
+
+#[tokio::test]
+async fn peers_are_asked_by_the_client_that_trusts_their_authority_and_nobody_else_is() {
+    let (listener, url) = server().await;
+    let url = url.replace("http:", "https:");
+    let trusted = reqwest::Certificate::from_pem(OWN_AUTHORITY).expect("it is one");
+    let host = native().with_peers(|client| client.tls_certs_only([trusted]));
+    let host = host.expect("the client can be set up");
+    let asking = async {
+        assert!(native().ask_peer(get(&url), 10).await.is_err(), "nobody knows the authority");
+        assert!(host.fetch(get(&url), 10).await.is_err(), "a store is no peer");
+        let answer = host.ask_peer(get(&url), 10).await.expect("it is trusted");
+        assert_eq!(answer.status().as_u16(), 307, "no redirect is followed");
+    };
+    tokio::select! {
+        () = redirect_over_tls(&listener) => {}
+        asked = tokio::time::timeout(Duration::from_secs(10), asking) => {
+            asked.expect("it is answered in time");
+        }
+    }
 }
 
 #[tokio::test]
