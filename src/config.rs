@@ -15,7 +15,7 @@ use crate::planted::planted;
 use crate::text::quoted;
 
 pub use self::peers::{MAX_WAIT_MS, PeerSettings, PeerTrust, Peers};
-pub use settings::Settings;
+pub use settings::{Coordinator, Settings};
 pub(crate) use settings::{exact, shown};
 
 /// The widest window over which claimants of one lease spread, in milliseconds.

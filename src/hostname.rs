@@ -10,28 +10,49 @@ const METADATA_V4: [Ipv4Addr; 3] = [
     Ipv4Addr::new(168, 63, 129, 16),
 ];
 
-/// The same over IPv6: Google's, Scaleway's.
-const METADATA_V6: [Ipv6Addr; 2] = [
+/// The same over IPv6: Google's, Scaleway's, Oracle's, Linode's.
+const METADATA_V6: [Ipv6Addr; 4] = [
     Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
     Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42),
+    Ipv6Addr::new(0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe),
+    Ipv6Addr::new(0xfd00, 0xa9fe, 0xa9fe, 0, 0, 0, 0, 1),
 ];
 
 /// What AWS keeps for its own services beside a machine: metadata, the credentials of a pod, DNS, time.
 const AWS_V6: [u16; 2] = [0xfd00, 0xec2];
 
-/// Names of this very machine.
-const HERE: [&str; 3] = ["localhost", "ip6-localhost", "ip6-loopback"];
+/// Names of this very machine: in the hosts files of Debian, Fedora, SUSE and AIX, and those that systemd answers. Others below
+/// `.localdomain` may be other machines: routers give that domain to whole networks.
+const HERE: [&str; 13] = [
+    "localhost",
+    "localhost.localdomain",
+    "localhost4",
+    "localhost4.localdomain4",
+    "localhost6",
+    "localhost6.localdomain6",
+    "ip6-localhost",
+    "ip6-loopback",
+    "ipv6-localhost",
+    "ipv6-loopback",
+    "loopback",
+    "_localdnsstub",
+    "_localdnsproxy",
+];
 
-/// What NAT64 puts before an IPv4 address: another way to write each of them.
-const NAT64: [u16; 6] = [0x64, 0xff9b, 0, 0, 0, 0];
+/// What names of this very machine end in.
+const HERE_BELOW: [&str; 2] = [".localhost", ".localhost.localdomain"];
 
-/// The names of Google's and of AWS's metadata.
-const METADATA_NAMES: [&str; 5] = [
+/// The names of metadata: Google's, AWS's, Azure's, Tencent's, IBM's, Exoscale's.
+const METADATA_NAMES: [&str; 9] = [
     "metadata",
     "metadata.google.internal",
     "metadata.goog",
     "instance-data",
     "instance-data.ec2.internal",
+    "metadata.azure.internal",
+    "metadata.tencentyun.com",
+    "api.metadata.cloud.ibm.com",
+    "metadata.exoscale.com",
 ];
 
 /// A host without port, as it stands in a URL.
@@ -86,7 +107,8 @@ impl Hostname {
 
     /// Whether the host is this very machine.
     pub fn is_loopback(&self) -> bool {
-        let named = HERE.contains(&self.0.as_str()) || self.0.ends_with(".localhost");
+        let named = HERE.contains(&self.as_str())
+            || HERE_BELOW.into_iter().any(|domain| self.0.ends_with(domain));
         named || self.ip().is_some_and(|ip| ip.is_loopback())
     }
 
@@ -94,24 +116,52 @@ impl Hostname {
     /// their metadata.
     pub fn is_no_member(&self) -> bool {
         match self.ip() {
-            Some(IpAddr::V4(ip)) => {
-                ip.is_unspecified()
-                    || ip.is_link_local()
-                    || ip.is_multicast()
-                    || ip.is_broadcast()
-                    || METADATA_V4.contains(&ip)
-            }
-            Some(IpAddr::V6(ip)) => {
-                ip.is_unspecified()
-                    || ip.is_unicast_link_local()
-                    || ip.is_multicast()
-                    || METADATA_V6.contains(&ip)
-                    || ip.segments()[..2] == AWS_V6
-                    || ip.segments()[..6] == NAT64
-            }
-            None => METADATA_NAMES.contains(&self.0.as_str()),
+            Some(IpAddr::V4(ip)) => is_nowhere_v4(ip),
+            Some(IpAddr::V6(ip)) => is_nowhere_v6(ip),
+            None => METADATA_NAMES.contains(&self.as_str()),
         }
     }
+}
+
+fn is_nowhere_v4(ip: Ipv4Addr) -> bool {
+    ip.is_unspecified()
+        || ip.is_link_local()
+        || ip.is_multicast()
+        || ip.is_broadcast()
+        || METADATA_V4.contains(&ip)
+}
+
+fn is_nowhere_v6(ip: Ipv6Addr) -> bool {
+    ip.is_unspecified()
+        || ip.is_unicast_link_local()
+        || ip.is_multicast()
+        || METADATA_V6.contains(&ip)
+        || ip.segments()[..2] == AWS_V6
+        || is_translated(ip)
+        || tunnelled(ip).is_some_and(|ip| is_nowhere_v4(ip) || ip.is_loopback())
+}
+
+/// Whether a translator makes an IPv4 address of it, so that it is another way to write that one and no machine's own:
+/// IPv4-compatible (::/96), SIIT's ::ffff:0:0:0/96, NAT64's 64:ff9b::/96 and, for networks of one's own, 64:ff9b:1::/48, in which
+/// the IPv4 address may stand at many places. A network's own prefix elsewhere can't be known here.
+fn is_translated(ip: Ipv6Addr) -> bool {
+    match ip.segments() {
+        [0, 0, 0, 0, 0, 0, ..] => !ip.is_loopback(),
+        [0, 0, 0, 0, 0xffff, 0, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => true,
+        [0x64, 0xff9b, 1, ..] => true,
+        _ => false,
+    }
+}
+
+/// The IPv4 address to which a tunnel carries what is sent to this one: 6to4, Teredo (written inverted), ISATAP.
+fn tunnelled(ip: Ipv6Addr) -> Option<Ipv4Addr> {
+    let (high, low) = match ip.segments() {
+        [0x2002, high, low, ..] => (high, low),
+        [0x2001, 0, .., high, low] => (!high, !low),
+        [_, _, _, _, 0 | 0x200, 0x5efe, high, low] => (high, low),
+        _ => return None,
+    };
+    Some(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)))
 }
 
 /// An IPv6 address as URL parsers write it: the longest run of zeros left out, the first of equals, and never a part
@@ -212,6 +262,15 @@ mod tests {
             "127.8.9.1",
             "[::1]",
             "[::ffff:127.0.0.1]",
+            "localhost4",
+            "localhost6",
+            "localhost.localdomain",
+            "localhost4.localdomain4",
+            "localhost6.localdomain6",
+            "a.localhost.localdomain",
+            "ipv6-localhost",
+            "loopback",
+            "_localdnsstub",
         ] {
             assert!(host(here).is_loopback(), "{here}");
         }
@@ -231,8 +290,51 @@ mod tests {
         {
             assert!(host(nowhere).is_no_member() && !host(nowhere).is_loopback(), "{nowhere}");
         }
-        for member in ["10.0.1.42", "[fd00:ec3::23]", "[fd20:ce::255]", "[fd00:42::43]"] {
+        for member in [
+            "10.0.1.42",
+            "[fd00:ec3::23]",
+            "[fd20:ce::255]",
+            "[fd00:42::43]",
+            "a.localdomain",
+            "metadata.example",
+        ] {
             assert!(!host(member).is_loopback() && !host(member).is_no_member(), "{member}");
+        }
+    }
+
+    #[test]
+    fn c68_no_spelling_of_an_ipv4_address_and_no_name_of_metadata_is_a_member() {
+        let host = |text| Hostname::parse(text).expect("a host");
+        for nowhere in [
+            "[::7f00:1]",
+            "[::a9fe:a9fe]",
+            "[::ffff:0:a9fe:a9fe]",
+            "[64:ff9b:1::a9fe:a9fe]",
+            "[64:ff9b:1:a9fe:a9:fe00::]",
+            "[2002:a9fe:a9fe::1]",
+            "[2002:7f00:1::1]",
+            "[2002:a83f:8110::1]",
+            "[2001::5601:5601]",
+            "[2001:db8::5efe:a9fe:a9fe]",
+            "[2001:db8::200:5efe:a9fe:a9fe]",
+            "[fd00:c1::a9fe:a9fe]",
+            "[fd00:a9fe:a9fe::1]",
+            "metadata.azure.internal",
+            "metadata.tencentyun.com",
+            "api.metadata.cloud.ibm.com",
+            "metadata.exoscale.com",
+        ] {
+            assert!(host(nowhere).is_no_member() && !host(nowhere).is_loopback(), "{nowhere}");
+        }
+        for member in [
+            "[::1]",
+            "[2002:a00:12a::1]",
+            "[2001::f5ff:fed5]",
+            "[2001:1::5601:5601]",
+            "[2001:db8::5efe:a00:12a]",
+            "[64:ff9c:1::1]",
+        ] {
+            assert!(!host(member).is_no_member(), "{member}");
         }
     }
 }

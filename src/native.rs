@@ -21,22 +21,26 @@
 //! The futures run on any tokio runtime that has its I/O and its time enabled. They are not [`Send`]: `block_on` of one thread
 //! runs them, `tokio::spawn` does not.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::error::Error;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io::{self, Write};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant, SystemTime};
 
 use futures::StreamExt;
-use futures::future::select;
+use futures::future::{AbortHandle, abortable, select};
 use futures::stream::FuturesUnordered;
 use http::{Method, Uri, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::clock::Now;
@@ -57,7 +61,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// How long one request may take with its whole answer, whoever sends it.
 const REQUEST_LIMIT: Duration = Duration::from_secs(60);
 
-/// How many connections are open beyond those whose questions are held. The next ones wait.
+/// How many connections are open beyond those whose questions are held. A newer one closes the oldest.
 const MOST_CONNECTIONS: usize = 64;
 
 /// How large the head of a request may be, in bytes, and so what one connection keeps of it: twice the longest query that is read.
@@ -316,8 +320,9 @@ fn first_signal() -> io::Result<impl Future<Output = ()>> {
 /// `GET /metrics`. It is plain HTTP and never ends; publish it by
 /// `EDGELECT_SERVER_ADDR`, behind what speaks TLS where it is not on loopback. Run it beside the election, in one `select!`.
 ///
-/// It keeps 64 connections, and one more for each question that is held, each for 65 s; a peer that is not answered in time
-/// reads the store. Questions are held for `maxPeers` askers at most; see [`Electors::most_held`].
+/// It keeps 64 connections, and one more for each question that is held, each for 65 s. A newer one closes the oldest whose
+/// question is not held, so that nobody keeps others out by saying nothing; a peer that is not answered reads the store.
+/// Questions are held for `maxPeers` askers at most; see [`Electors::most_held`].
 pub async fn serve_health(
     listener: &TcpListener,
     electors: &impl Answers,
@@ -387,21 +392,54 @@ impl Answers for Electors<Native> {
     }
 }
 
+/// The connections whose questions are not held, by their numbers, the oldest first; and what closes each.
+#[derive(Default)]
+struct Open(RefCell<BTreeMap<u64, AbortHandle>>);
+
+impl Open {
+    fn close_oldest(&self) {
+        if let Some((_, close)) = self.0.borrow_mut().pop_first() {
+            close.abort();
+        }
+    }
+
+    /// No newer connection closes this one meanwhile.
+    async fn held<T>(&self, number: u64, holding: impl Future<Output = T>) -> T {
+        let close = self.0.borrow_mut().remove(&number);
+        let held = holding.await;
+        self.0.borrow_mut().extend(close.map(|close| (number, close)));
+        held
+    }
+}
+
 async fn serve(
     listener: &TcpListener,
     electors: &impl Answers,
     host: &Native,
     has_page: bool,
 ) -> Infallible {
+    let (open, mut numbers) = (Open::default(), 0..);
     let mut served = FuturesUnordered::new();
     loop {
         // Not those that could be held: whoever opens connections and asks nothing would have the descriptors that renewals need.
         let held = usize::try_from(electors.questions_held()).unwrap_or(usize::MAX);
-        let room = served.len() < MOST_CONNECTIONS.saturating_add(held);
+        let full = served.len() >= MOST_CONNECTIONS.saturating_add(held);
+        let closable = !open.0.borrow().is_empty();
         tokio::select! {
+            biased;
             Some(()) = served.next() => {}
-            accepted = listener.accept(), if room => match accepted {
-                Ok((stream, _)) => served.push(serve_one(stream, electors, host, has_page)),
+            accepted = listener.accept(), if !full || closable => match accepted {
+                Ok((stream, _)) => {
+                    if full {
+                        open.close_oldest();
+                        served.next().await;
+                    }
+                    let number = numbers.next().unwrap_or(u64::MAX);
+                    let asked = Asked { electors, host, has_page, open: &open, number };
+                    let (serving, close) = abortable(serve_one(stream, asked));
+                    open.0.borrow_mut().insert(number, close);
+                    served.push(async { _ = serving.await });
+                }
                 // Out of file descriptors: others have to end first, and go on meanwhile.
                 Err(_) => {
                     let others = async { while served.next().await.is_some() {} ; std::future::pending::<()>().await };
@@ -412,25 +450,36 @@ async fn serve(
     }
 }
 
-async fn serve_one(stream: TcpStream, electors: &impl Answers, host: &Native, has_page: bool) {
-    let answer = service_fn(async |request| answer(&request, electors, host, has_page).await);
+/// Whom a connection asks, and which of the connections it is.
+struct Asked<'a, A> {
+    electors: &'a A,
+    host: &'a Native,
+    has_page: bool,
+    open: &'a Open,
+    number: u64,
+}
+
+async fn serve_one(stream: TcpStream, asked: Asked<'_, impl Answers>) {
+    let stream = RefCell::new(stream);
+    let answer = service_fn(async |request| answer(&request, &asked, &stream).await);
     // One question a connection: its time is over at a known moment, and no question is cut off while it is held.
     let serving = http1::Builder::new()
         .keep_alive(false)
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_LIMIT)
         .max_buf_size(MAX_HEAD_BYTES)
-        .serve_connection(TokioIo::new(stream), answer);
+        .serve_connection(TokioIo::new(Shared(&stream)), answer);
     // What a peer does wrong ends its connection and nothing else.
     let _ = tokio::time::timeout(CONNECTION_LIMIT, serving).await;
+    asked.open.0.borrow_mut().remove(&asked.number);
 }
 
 async fn answer(
     request: &http::Request<Incoming>,
-    electors: &impl Answers,
-    host: &Native,
-    has_page: bool,
+    asked: &Asked<'_, impl Answers>,
+    stream: &RefCell<TcpStream>,
 ) -> http::Result<http::Response<String>> {
+    let Asked { electors, host, has_page, open, number } = *asked;
     let path = request.uri().path();
     let is_page = has_page && path == page::PATH;
     if ![peer::PATH, status::PATH, metrics::PATH].contains(&path) && !is_page {
@@ -453,7 +502,58 @@ async fn answer(
                 });
             builder.body(page::HTML.to_owned())
         }
-        _ => response(electors.to_peer(host, request.uri().query().unwrap_or("")).await),
+        _ => {
+            let query = request.uri().query().unwrap_or("");
+            let answered = open.held(number, electors.to_peer(host, query));
+            tokio::select! {
+                biased;
+                answer = answered => response(answer),
+                () = comes_more(stream) => {
+                    response(HealthAnswer::of(400, r#"{"error":"bytes behind the question"}"#.to_owned()))
+                }
+            }
+        }
+    }
+}
+
+/// Ends when a stream has ended, or more than the question has come. hyper sees no end behind bytes that it does not read, so
+/// the place of a question that is held would not be given back; and nobody who waits for an answer sends more.
+async fn comes_more(stream: &RefCell<TcpStream>) {
+    poll_fn(|context| {
+        let mut byte = [0];
+        stream.borrow().poll_peek(context, &mut ReadBuf::new(&mut byte)).map(drop)
+    })
+    .await;
+}
+
+/// A stream at which a question that is held looks, too.
+struct Shared<'a>(&'a RefCell<TcpStream>);
+
+impl AsyncRead for Shared<'_> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.0.borrow_mut()).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Shared<'_> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut *self.0.borrow_mut()).poll_write(context, buffer)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.0.borrow_mut()).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.0.borrow_mut()).poll_shutdown(context)
     }
 }
 

@@ -2,6 +2,7 @@
 //! what it answers its peers. `npm test -- --only rust` starts the store and sets the variables.
 
 use std::cell::Cell;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::conformance_live::real::{self, Between, Bucket, Native, config, native, random};
@@ -16,8 +17,12 @@ use edgelect::{
     Config, Electors, EpochStore, Handle, Host, Limits, S3Config, S3Store, lead, native as daemon,
     new_election,
 };
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 fn variable(name: &str) -> Option<String> {
     std::env::var(name.replace("EDGELECT_", "EDGELECT_TEST_")).ok()
@@ -86,7 +91,7 @@ async fn server() -> (TcpListener, String) {
     (listener, format!("http://{address}"))
 }
 
-async fn read_request(stream: &mut TcpStream) -> String {
+async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.push(stream.read_u8().await.expect("the client sends a whole head"));
@@ -137,6 +142,47 @@ async fn half_an_answer_is_none_and_a_redirect_is_not_followed() {
     let response = answered(redirect, 100).await.expect("an answer");
     let location = request::text(response.headers(), "location");
     assert_eq!((response.status().as_u16(), location), (307, Some("http://127.0.0.1:9/")));
+}
+
+/// A certificate that only who is given it trusts, and its key.
+const OWN_AUTHORITY: &[u8] = include_bytes!("runtimes/self-signed.pem");
+
+/// Sends whoever trusts the certificate somewhere else.
+async fn redirect_over_tls(listener: &TcpListener) {
+    let certificate = CertificateDer::from_pem_slice(OWN_AUTHORITY).expect("it has one");
+    let key = PrivateKeyDer::from_pem_slice(OWN_AUTHORITY).expect("it has one");
+    let config = ServerConfig::builder().with_no_client_auth();
+    let config = config.with_single_cert(vec![certificate], key).expect("they belong together");
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    loop {
+        let (stream, _) = listener.accept().await.expect("the client comes");
+        let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+        read_request(&mut stream).await;
+        let away =
+            b"HTTP/1.1 307 Away\r\nlocation: https://127.0.0.1:9/\r\ncontent-length: 0\r\n\r\n";
+        stream.write_all(away).await.expect("the client listens");
+    }
+}
+
+#[tokio::test]
+async fn peers_are_asked_by_the_client_that_trusts_their_authority_and_nobody_else_is() {
+    let (listener, url) = server().await;
+    let url = url.replace("http:", "https:");
+    let trusted = reqwest::Certificate::from_pem(OWN_AUTHORITY).expect("it is one");
+    let host = native().with_peers(|client| client.tls_certs_only([trusted]));
+    let host = host.expect("the client can be set up");
+    let asking = async {
+        assert!(native().ask_peer(get(&url), 10).await.is_err(), "nobody knows the authority");
+        assert!(host.fetch(get(&url), 10).await.is_err(), "a store is no peer");
+        let answer = host.ask_peer(get(&url), 10).await.expect("it is trusted");
+        assert_eq!(answer.status().as_u16(), 307, "no redirect is followed");
+    };
+    tokio::select! {
+        () = redirect_over_tls(&listener) => {}
+        asked = tokio::time::timeout(Duration::from_secs(10), asking) => {
+            asked.expect("it is answered in time");
+        }
+    }
 }
 
 #[tokio::test]
@@ -233,13 +279,30 @@ async fn are_answered(members: &impl daemon::Answers, page: bool, asked: &[(&str
     }
 }
 
-/// Holds every question, and says how many it holds.
+/// Holds every question until its asker goes, and says how many it holds.
 #[derive(Default)]
 struct Holding(Cell<u64>);
+
+impl Holding {
+    async fn come_to(&self, held: u64) {
+        while self.0.get() != held {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+struct Place<'a>(&'a Cell<u64>);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
 
 impl Answers for Holding {
     async fn to_peer(&self, _host: &Native, _query: &str) -> HealthAnswer {
         self.0.set(self.0.get() + 1);
+        let _place = Place(&self.0);
         std::future::pending().await
     }
 
@@ -256,48 +319,87 @@ impl Answers for Holding {
     }
 }
 
-#[tokio::test]
-async fn a_server_keeps_a_connection_for_each_question_that_is_held_and_64_more() {
-    let (host, holding) = (native(), Holding::default());
-    let (listener, url) = server().await;
-    let address = url.trim_start_matches("http://");
-    let open = async |head: &str| {
-        let mut stream = TcpStream::connect(address).await.expect("it listens");
-        stream.write_all(head.as_bytes()).await.expect("it reads");
-        stream
-    };
-    let status = "GET /status.json HTTP/1.1\r\nhost: a\r\n";
-    let asking = async {
-        let mut held = Vec::new();
-        for _ in 0..70 {
-            held.push(open("GET /health/leadership HTTP/1.1\r\nhost: a\r\n\r\n").await);
-        }
-        while holding.0.get() < 70 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        let mut silent = Vec::new();
-        for _ in 0..64 {
-            silent.push(open("").await);
-        }
-        let mut asked = open(&format!("{status}\r\n")).await;
-        let mut told = String::new();
-        let early = asked.read_to_string(&mut told);
-        let early = tokio::time::timeout(Duration::from_millis(500), early).await;
-        assert!(early.is_err(), "those who say nothing have all the connections: {told}");
-        silent.pop();
-        asked.read_to_string(&mut told).await.expect("it answers in text");
-        assert!(told.ends_with("shown"), "{told}");
-        drop(silent);
-        let long = format!("{status}x-long: {}\r\n\r\n", "x".repeat(20_000));
-        let told = told_to(address, &long).await;
-        assert!(told.starts_with("HTTP/1.1 431 "), "a head that is no question: {told}");
-    };
+/// What is held where `asking` asks a server at an address.
+async fn held_by_a_server(asking: impl AsyncFnOnce(&Holding, &str)) {
+    let (host, holding, (listener, url)) = (native(), Holding::default(), server().await);
+    let asking = asking(&holding, url.trim_start_matches("http://"));
     tokio::select! {
         never = daemon::serve_health(&listener, &holding, &host) => match never {},
         asked = tokio::time::timeout(Duration::from_secs(30), asking) => {
             asked.expect("who waits has a turn");
         }
     }
+}
+
+async fn open(address: &str, sent: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).await.expect("it listens");
+    stream.write_all(sent.as_bytes()).await.expect("it reads");
+    stream
+}
+
+async fn is_closed(stream: &mut TcpStream) -> bool {
+    let read = tokio::time::timeout(Duration::from_millis(100), stream.read_u8()).await;
+    read.is_ok_and(|read| read.is_err())
+}
+
+/// What people are shown, if it comes as soon as a peer has to answer.
+async fn status_of(address: &str) -> Option<String> {
+    let told = told_to(address, "GET /status.json");
+    let told = tokio::time::timeout(Duration::from_secs(3), told).await.ok()?;
+    told.rsplit_once("\r\n\r\n").map(|(_, body)| body.to_owned())
+}
+
+const QUESTION: &str = "GET /health/leadership HTTP/1.1\r\nhost: a\r\n";
+
+#[tokio::test]
+async fn a_server_keeps_a_connection_for_each_question_that_is_held_and_the_64_newest_others() {
+    held_by_a_server(async |holding, address| {
+        let mut held = Vec::new();
+        for _ in 0..70 {
+            held.push(open(address, &format!("{QUESTION}\r\n")).await);
+        }
+        holding.come_to(70).await;
+        let mut silent = Vec::new();
+        for _ in 0..64 {
+            silent.push(open(address, "").await);
+        }
+        assert!(!is_closed(&mut silent[0]).await, "there is room for it");
+        assert_eq!(status_of(address).await.as_deref(), Some("shown"));
+        assert!(is_closed(&mut silent[0]).await && !is_closed(&mut silent[1]).await);
+        // Nor does it help to go on with that.
+        for _ in 0..100 {
+            silent.push(open(address, "").await);
+        }
+        assert_eq!(status_of(address).await.as_deref(), Some("shown"));
+        assert!(is_closed(&mut silent[100]).await && !is_closed(&mut silent[101]).await);
+        assert_eq!(holding.0.get(), 70, "none of those that are held is closed");
+        let long = format!("{QUESTION}x-long: {}\r\n\r\n", "x".repeat(20_000));
+        let told = told_to(address, &long).await;
+        assert!(told.starts_with("HTTP/1.1 431 "), "a head that is no question: {told}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_question_gives_its_place_back_when_its_asker_goes_whatever_it_has_sent() {
+    held_by_a_server(async |holding, address| {
+        for (head, behind, later) in [
+            ("", "", ""),
+            ("", "x", ""),
+            ("", "", "x"),
+            ("", "x", "x"),
+            ("content-length: 9\r\n", "", ""),
+            ("content-length: 9\r\n", "x", ""),
+        ] {
+            let mut asker = open(address, &format!("{QUESTION}{head}\r\n{behind}")).await;
+            holding.come_to(1).await;
+            asker.write_all(later.as_bytes()).await.expect("it is there");
+            drop(asker);
+            let left = tokio::time::timeout(Duration::from_secs(3), holding.come_to(0)).await;
+            left.unwrap_or_else(|_| panic!("{head:?} {behind:?} {later:?}"));
+        }
+    })
+    .await;
 }
 
 #[tokio::test]

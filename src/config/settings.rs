@@ -114,6 +114,32 @@ impl Settings {
     }
 }
 
+/// What a `Coordinator` of shardcoordinator is made with, except its `Locker`, which is the store here. It needs all of them, and
+/// [`Config::new`](super::Config::new) holds them to the rules of an elector's options.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Coordinator {
+    /// `ShardID`: `lockfilePath`, one elector for each.
+    pub shard_id: String,
+    /// `OwnerID`: `serverId`. Beside members of shardcoordinator, not the same value as one of theirs.
+    pub owner_id: String,
+    /// `LeaseDuration`: `leaderTimeout`.
+    pub lease_duration_ms: u64,
+    /// `RenewPeriod`: `frequentInterval`.
+    pub renew_period_ms: u64,
+}
+
+impl From<Coordinator> for Settings {
+    fn from(options: Coordinator) -> Self {
+        Self {
+            lockfile_path: Some(options.shard_id),
+            server_id: Some(options.owner_id),
+            leader_timeout_ms: Some(options.lease_duration_ms),
+            frequent_interval_ms: Some(options.renew_period_ms),
+            ..Self::default()
+        }
+    }
+}
+
 /// The options that [`Settings::from_json`] knows.
 const OPTIONS: [&str; 25] = [
     "lockfilePath",
@@ -223,6 +249,22 @@ const NOT_JSON: &str = "not JSON";
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn the_options_of_a_coordinator_are_an_electors_by_other_names() {
+        let of = |lease_duration_ms| Coordinator {
+            shard_id: "shard-1".to_owned(),
+            owner_id: "owner-1".to_owned(),
+            lease_duration_ms,
+            renew_period_ms: 4_000,
+        };
+        let meant = r#"{"lockfilePath":"shard-1","serverId":"owner-1","leaderTimeout":20000,"frequentInterval":4000}"#;
+        let meant = Settings::from_json(&Object::read(meant.as_bytes()).unwrap());
+        assert_eq!(Ok(Settings::from(of(20_000))), meant);
+        assert!(Config::new(&of(20_000).into()).is_ok());
+        assert_eq!(Config::new(&of(500).into()).unwrap_err().field, "leaderTimeout");
+    }
 
     #[test]
     fn each_option_that_may_be_meant_is_one() {

@@ -236,7 +236,8 @@ impl Budget {
     fn fill(&mut self, now_ms: u64) {
         let rate = self.limits.max_requests_per_second.unwrap_or(0);
         let passed_ms = now_ms.saturating_sub(self.filled_ms);
-        self.filled_ms = self.filled_ms.max(now_ms);
+        // Also where the host's only clock stepped back: nothing would come until it has caught up.
+        self.filled_ms = now_ms;
         let come = passed_ms.saturating_mul(rate);
         self.tokens = self.tokens.saturating_add(come).min(self.most_tokens());
     }
@@ -318,6 +319,17 @@ mod tests {
             let count = left.iter().filter(|at_ms| window.contains(*at_ms)).count();
             assert!((99..=110).contains(&count), "{count} from {} ms on", window.start);
         }
+    }
+
+    #[test]
+    fn s11_a_clock_that_stepped_back_stops_nothing_and_gives_no_more_than_a_burst() {
+        let mut budget = Budget::new(limits(1_000, Some(10)), 60_000);
+        (0..100).for_each(|_| _ = budget.ask(Urgency::Read));
+        assert_eq!(all(&mut budget, 60_000).len(), 1);
+        assert_eq!(all(&mut budget, 0).len(), 0);
+        assert_eq!(budget.wait_ms(0), Some(100));
+        assert_eq!(all(&mut budget, 100).len(), 1, "it goes on by the clock as it is now");
+        assert_eq!(all(&mut budget, 60_100).len(), 1, "a step forward brings one burst");
     }
 
     #[test]
