@@ -3,6 +3,7 @@ import { Elector } from './elector.js';
 import { checkGroup, limitsOf, show } from './engine.js';
 import { lenient, optionsOf, signalOf, toJson, unlessAborted, wrongOption } from './errors.js';
 import { METRICS_PATH, PAGE_PATH, STATUS_PATH, showing, urlOf } from './health.js';
+import { hasSingleClock, ownTimers } from './host.js';
 import { CALLBACKS, HAS_PAGE, INSIDE, Judgement, SAMPLES, SHARED, SharedBudget, SharedTimers } from './shared.js';
 
 const TAKES = 'an Electors takes an object with storage and the options that its groups have in common';
@@ -40,7 +41,7 @@ export class Electors {
     // What is wrong with them is wrong for every group.
     this[HAS_PAGE] = new Elector(this.#optionsOf('check'))[HAS_PAGE];
     this.#limits = JSON.stringify(limits);
-    this.#timers = new SharedTimers(unref);
+    this.#timers = timersOf(unref);
     this.#budget = new SharedBudget(this.#limits, this.#timers);
   }
 
@@ -92,7 +93,7 @@ export class Electors {
     const { maxRequestsPerSecond: rate } = JSON.parse(this.#limits);
     const apartMs = Math.max(RELEASES_APART_MS, rate ? 1_000 / rate : 0);
     // Its own: with `unref` the shared one would let the process end before all leases are released.
-    const timers = new SharedTimers(false);
+    const timers = timersOf(false);
     let releases = 0;
     // One that is stopped from within is stopped first, so that its term is over when this resolves.
     const electors = [...this].sort((one, other) => other[INSIDE] - one[INSIDE]);
@@ -155,6 +156,10 @@ export class Electors {
     return options;
   }
 }
+
+/** A heap goes by the clock. A single clock may be stepped back, which only timers of the runtime bring to light, and timers end with
+ * their event, which must take no others with them. */
+const timersOf = (unref) => (hasSingleClock() ? ownTimers(unref) : new SharedTimers(unref));
 
 const answer = (status, body) =>
   new Response(JSON.stringify(body), { status, headers: { 'content-type': 'application/json', 'cache-control': 'no-store' } });

@@ -8,7 +8,7 @@ import { replaced } from './group.mjs';
 import { virtualRuntime } from './virtual.mjs';
 
 Object.defineProperty(globalThis, 'navigator', { value: { userAgent: 'Cloudflare-Workers' }, configurable: true });
-const { settle, pass, passLooking, jumpTo, nextDueMs } = virtualRuntime();
+const { settle, pass, passLooking, jumpTo, step, forgetTimers, timers, nextDueMs } = virtualRuntime();
 const MINUTE = 60_000;
 const KEY = 'leader/one.json';
 
@@ -165,6 +165,61 @@ for (const [what, begin] of Object.entries({
     await after(60_000, elector.stop());
   });
 }
+
+/** How a group's elector is made. */
+const MAKERS = {
+  alone: (storage, options) => member(storage, options),
+  'of many groups': (storage, { lockfilePath = KEY, ...options } = {}) => new Electors({ storage, serverId: 'a', ...options }).add(lockfilePath),
+};
+
+for (const [what, make] of Object.entries(MAKERS)) {
+  test(`s11 a clock that is stepped back while its elector leads ends the term before the lease is over: ${what}`, async () => {
+    const storage = await newGroup();
+    const elector = make(storage);
+    const { signal } = await leads(elector);
+    await pass(2_000);
+    step(-MINUTE);
+    await pass(elector.config.leaderTimeout);
+    assert.equal(signal.aborted, true, 'another member may lead by now');
+    await after(60_000, elector.stop({ release: false }));
+    step(MINUTE);
+  });
+}
+
+test('s11 the groups of an Electors go on in the next event where the last one ended without a stop', async () => {
+  const storage = slow();
+  for (const name of ['one.json', 'two.json']) await after(5_000, member(storage, { lockfilePath: name }).init());
+  const electors = new Electors({ storage, serverId: 'a' });
+  const [first, second] = ['one.json', 'two.json'].map((name) => electors.add(name));
+  await leads(first);
+  forgetTimers();
+  await pass(20_000);
+  void second.start();
+  await pass(1_000);
+  assert.equal(second.isLeader(), true);
+  const { signal } = await second.waitForLeadership();
+  await pass(MINUTE);
+  assert.equal(signal.aborted, false, 'its lease is renewed');
+  await after(60_000, second.stop());
+  forgetTimers();
+  assert.equal(timers(), 0);
+});
+
+test('a stop of many groups on a host with one clock releases each lease, though the clock is stepped back meanwhile', async () => {
+  const storage = slow();
+  const names = Array.from({ length: 4 }, (_, at) => `${at}.json`);
+  for (const name of names) await after(5_000, member(storage, { lockfilePath: name }).init());
+  const electors = new Electors({ storage, serverId: 'a' });
+  for (const name of names) await leads(electors.add(name));
+  await pass(10_000);
+  let over = false;
+  const stopped = electors.stop().then(() => (over = true));
+  step(-MINUTE);
+  await pass(10_000);
+  assert.equal(over, true);
+  await stopped;
+  step(MINUTE);
+});
 
 test('a timer of an event that was cancelled holds the clock no longer than its millisecond and is forgotten', async () => {
   await replaced(globalThis, 'setTimeout', () => {}, () => setTimer(1_000, () => {}));
