@@ -1,7 +1,7 @@
 // A host with one clock, as Workers are: what a look at a term may do, and what not (S11).
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Elector, Electors, MemoryStorage } from 'edgelect';
+import { Elector, Electors, MemoryStorage, R2Storage } from 'edgelect';
 import { Host, setTimer } from '../../js/host.js';
 import { atEnd } from './ending.mjs';
 import { replaced } from './group.mjs';
@@ -243,6 +243,23 @@ test('a question that waits is answered at once, because no event of a Worker ca
   const { token } = await leads(elector);
   const answer = elector.handleRequest(new Request(`https://a.example/health/leadership?group=${KEY}&wait=25000&term=${token}`));
   assert.equal((await answer).status, 200);
+});
+
+test('a Worker that makes its R2Storage anew for each question reads the record once an interval', async () => {
+  const memory = new MemoryStorage();
+  let reads = 0;
+  const get = async (key) => {
+    reads += 1;
+    const { body, etag } = memory.get(key);
+    return { size: body.length, httpEtag: etag, uploaded: new Date(Date.now()), body, arrayBuffer: async () => body };
+  };
+  const binding = { head: get, get, put: async () => null };
+  await after(5_000, member(memory).init());
+  const ask = (bound) => member(new R2Storage(bound)).handleRequest(new Request('http://localhost/health/leadership'));
+  for (let event = 0; event < 3; event += 1) assert.equal((await after(10, ask(binding))).status, 404, 'it is released');
+  assert.equal(reads, 1);
+  await after(10, ask({ ...binding }));
+  assert.equal(reads, 2, 'another binding may be another bucket');
 });
 
 test('beside the leading session of its serverId a waiting one has the stored record answer, read once an interval', async () => {
