@@ -4,7 +4,7 @@ import { checkGroup, limitsOf, show } from './engine.js';
 import { lenient, optionsOf, signalOf, toJson, unlessAborted, wrongOption } from './errors.js';
 import { METRICS_PATH, PAGE_PATH, STATUS_PATH, showing, urlOf } from './health.js';
 import { hasSingleClock, ownTimers } from './host.js';
-import { CALLBACKS, HAS_PAGE, INSIDE, Judgement, SAMPLES, SHARED, SharedBudget, SharedTimers } from './shared.js';
+import { CALLBACKS, HAS_PAGE, INSIDE, Judgement, SAMPLES, SHARED, SharedBudget, SharedTimers, callbacksOf } from './shared.js';
 
 const TAKES = 'an Electors takes an object with storage and the options that its groups have in common';
 /** The options that one runtime or one storage has, so that no group has others. */
@@ -35,9 +35,7 @@ export class Electors {
     if (settings.lockfilePath !== undefined) {
       throw wrongOption('lockfilePath', settings.lockfilePath, 'each group has its own: electors.add(lockfilePath)');
     }
-    const own = (callback) => (typeof callback === 'function' ? callback.bind(given) : callback);
-    const callbacks = Object.fromEntries(CALLBACKS.map((name) => [name, own(given[name])]));
-    this.#options = { storage, unref, releaseOnStop, probe, warn, log, logLevel, peerTls, page, heartbeat, ...settings, ...callbacks };
+    this.#options = { storage, unref, releaseOnStop, probe, warn, log, logLevel, peerTls, page, heartbeat, ...settings, ...callbacksOf(given) };
     // What is wrong with them is wrong for every group.
     this[HAS_PAGE] = new Elector(this.#optionsOf('check'))[HAS_PAGE];
     this.#limits = JSON.stringify(limits);
@@ -53,7 +51,7 @@ export class Electors {
     if (typeof lockfilePath !== 'string') throw wrongOption('lockfilePath', lockfilePath, 'must be a text: the key of the lease object');
     const [timers, budget, judgement] = [this.#timers, this.#budget, this.#judgement];
     const shared = Object.assign(own[SHARED] ?? {}, { timers, budget, judgement, delayMs: 0 });
-    const elector = new Elector({ ...this.#optionsOf(lockfilePath), ...own, [SHARED]: shared });
+    const elector = new Elector({ ...this.#optionsOf(lockfilePath), ...own, ...callbacksOf(own), [SHARED]: shared });
     const before = JSON.stringify({ groups: this.#groups.size, need: this.#need, added: this.#added });
     const { frequentInterval } = elector.config;
     const found = checkGroup(this.#limits, lockfilePath, this.#groups.has(lockfilePath), frequentInterval, before);

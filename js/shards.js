@@ -4,7 +4,7 @@ import { Electors } from './electors.js';
 import { newShards, shardPaths } from './engine.js';
 import { EdgelectError, callOptions, optionsOf, signalOf, toJson, wrongOption } from './errors.js';
 import { isLocker, unfencedError } from './locker.js';
-import { FIXED, HAS_PAGE, INSIDE, SHARED, calledBack } from './shared.js';
+import { FIXED, HAS_PAGE, INSIDE, SHARED, calledBack, callbacksOf } from './shared.js';
 
 const OWN = ['prefix', 'shards', 'onAcquire', 'onLose'];
 /** The timings decide how the shards are watched; the rest of an elector's options belongs to it. */
@@ -27,7 +27,8 @@ export class Shards {
 
   constructor(options) {
     const given = optionsOf(options, `a Shards takes an object with storage, ${OWN.join(', ')} and the options of an Electors`);
-    const { prefix, shards, onAcquire, onLose, ...rest } = given;
+    const { prefix, shards, onAcquire, onLose, ...plainly } = given;
+    const rest = { ...plainly, ...callbacksOf(given) };
     if (typeof prefix !== 'string') throw wrongOption('prefix', prefix, 'must be a text: what the shards\' lockfilePaths begin with');
     if (typeof shards !== 'number') throw wrongOption('shards', shards, 'must be a whole number: the same for all members');
     for (const [name, callback] of Object.entries({ onAcquire, onLose })) {
@@ -133,7 +134,7 @@ export class Shards {
       const shared = { competes: false };
       session.shared.push(shared);
       const seat = shard === this.#paths.length - 1;
-      const own = seat ? { onNewLeader: undefined, onStatus: undefined } : this.#callbacksOf(shard, () => session.electors[shard]);
+      const own = seat ? { onNewLeader: unheard, onStatus: unheard } : this.#callbacksOf(shard, () => session.electors[shard]);
       session.electors.push(all.add({ ...own, lockfilePath, [SHARED]: shared }));
     }
     return session;
@@ -208,6 +209,9 @@ export class Shards {
     await this.#ending;
   }
 }
+
+/** The seat is no shard, whose leader or status an application could mean. */
+const unheard = () => {};
 
 /** The options without what a single elector has not. */
 const plain = ({ maxConnections: _connections, maxRequestsPerSecond: _rate, ...options }) => options;

@@ -29,6 +29,12 @@ export const calledBack = (elector, call) => {
 /** The options of an elector that are called. */
 export const CALLBACKS = ['onAcquireLeadership', 'onLoseLeadership', 'onNewLeader', 'onSuspect', 'onRecover', 'onError', 'onStatus'];
 
+/** The callbacks among options, bound to them. Not only own properties: an instance of a class has its methods elsewhere. */
+export const callbacksOf = (options) => {
+  const given = CALLBACKS.map((name) => [name, options[name]]).filter(([, callback]) => callback !== undefined && callback !== null);
+  return Object.fromEntries(given.map(([name, callback]) => [name, typeof callback === 'function' ? callback.bind(options) : callback]));
+};
+
 /** The options that an elector keeps to its end, and that are no settings of its election. */
 export const FIXED = ['storage', 'unref', 'releaseOnStop', 'probe', 'warn', 'log', 'logLevel', 'page', ...CALLBACKS];
 

@@ -175,6 +175,23 @@ test('groups that the limits cannot hold, and options that are the same for all,
   assert.throws(slower, { field: 'maxRequestsPerSecond' }, 'the rate is used up');
 });
 
+test('callbacks of a class instance are heard, whether it is of all groups or of one', async () => {
+  const heard = [];
+  class Told {
+    lockfilePath = 'one';
+
+    onError(_error, group = 'its own') {
+      heard.push([this.lockfilePath, group]);
+    }
+  }
+  const storage = { get: () => Promise.reject(new Error('no disk')), putIfMatch: () => Promise.reject(new Error('no disk')) };
+  const electors = new Electors(Object.assign(new Told(), { storage, serverId: 'a', lockfilePath: undefined }));
+  atEnd(() => runtime.passing(electors.stop()));
+  for (const group of [new Told(), 'two']) void electors.add(group).start().catch(() => {});
+  await runtime.pass(20_000);
+  assert.deepEqual(heard, [['one', 'its own'], [undefined, 'two']]);
+});
+
 test('a stop from within a callback of any group waits for nobody, and every lease is released', async () => {
   const names = namesOf(3);
   const { storage, released } = await storageOf(names);

@@ -117,6 +117,33 @@ test('a signal that a running member is given by another start stops it', async 
   assert.deepEqual([shards.status().groups, listeners.length], [[], 0]);
 });
 
+test('callbacks of a class instance are heard of all shards, and of the seat only its errors', async () => {
+  const heard = [];
+  class Told {
+    storage = { get: () => Promise.reject(new Error('no disk')), putIfMatch: () => Promise.reject(new Error('no disk')) };
+    prefix = 'jobs';
+    shards = 1;
+    #own = 'mine';
+
+    onError(_error, group) {
+      heard.push([this.#own, 'error', group]);
+    }
+
+    onStatus(_status, group) {
+      heard.push([this.#own, 'status', group]);
+    }
+  }
+  const shards = new Shards(new Told());
+  void shards.start().catch(() => {});
+  await runtime.pass(20_000);
+  assert.deepEqual([...new Set(heard.map(String))].sort(), ['mine,error,jobs/0', 'mine,error,jobs/seat', 'mine,status,jobs/0']);
+  await passing(shards.stop());
+  class Leads extends Told {
+    onAcquireLeadership() {}
+  }
+  assert.throws(() => new Shards(new Leads()), { code: 'EDGELECT_CONFIG', field: 'onAcquireLeadership' });
+});
+
 test('work of a shard whose term ended while onAcquire went on is not begun', async () => {
   const storage = await groupOf(1);
   const began = [];
