@@ -51,7 +51,7 @@ export class Electors {
     if (typeof lockfilePath !== 'string') throw wrongOption('lockfilePath', lockfilePath, 'must be a text: the key of the lease object');
     const [timers, budget, judgement] = [this.#timers, this.#budget, this.#judgement];
     const shared = Object.assign(own[SHARED] ?? {}, { timers, budget, judgement, delayMs: 0 });
-    const elector = new Elector({ ...this.#optionsOf(lockfilePath), ...own, ...callbacksOf(own), [SHARED]: shared });
+    const elector = new Elector({ ...this.#optionsOf(lockfilePath), ...given(own), ...callbacksOf(own), [SHARED]: shared });
     const before = JSON.stringify({ groups: this.#groups.size, need: this.#need, added: this.#added });
     const { frequentInterval } = elector.config;
     const found = checkGroup(this.#limits, lockfilePath, this.#groups.has(lockfilePath), frequentInterval, before);
@@ -154,6 +154,9 @@ export class Electors {
     return options;
   }
 }
+
+/** The options that are there: undefined and null are no values of a group's own. */
+const given = (own) => Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined && value !== null));
 
 /** A heap goes by the clock. A single clock may be stepped back, which only timers of the runtime bring to light, and timers end with
  * their event, which must take no others with them. */

@@ -510,7 +510,7 @@ export interface ElectorsOptions<S extends AnyStorage = FencedStorage>
   onStatus?(status: Status, group: string): void | Promise<void>;
 }
 
-/** One group of an `Electors`: its own options come before the common ones. */
+/** One group of an `Electors`: its own options come before the common ones, unless they are undefined or null. */
 export type GroupOptions<S extends AnyStorage = FencedStorage> = Omit<ElectorOptions<S>, 'storage' | 'unref' | 'probe' | 'page' | 'lockfilePath'> & {
   lockfilePath: string;
 };

@@ -175,6 +175,17 @@ test('groups that the limits cannot hold, and options that are the same for all,
   assert.throws(slower, { field: 'maxRequestsPerSecond' }, 'the rate is used up');
 });
 
+test('an option of a group that is undefined or null is the one of all groups', async () => {
+  const heard = [];
+  const electors = electorsOf({ storage: new MemoryStorage(), leaderTimeout: 30_000, onStatus: (_status, group) => heard.push(group) });
+  for (const [lockfilePath, nothing] of [['one', undefined], ['two', null]]) {
+    const elector = electors.add({ lockfilePath, leaderTimeout: nothing, serverId: nothing, onStatus: nothing });
+    assert.deepEqual([elector.config.leaderTimeout, elector.config.serverId], [30_000, 'a'], String(nothing));
+    await runtime.passing(elector.start());
+  }
+  assert.deepEqual([...new Set(heard)], ['one', 'two']);
+});
+
 test('callbacks of a class instance are heard, whether it is of all groups or of one', async () => {
   const heard = [];
   class Told {
