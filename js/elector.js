@@ -11,7 +11,7 @@ import { Log } from './log.js';
 import { fetchWith } from './peer-tls.js';
 import { diagnose } from './probe.js';
 import { checkNoBinding } from './r2.js';
-import { CALLBACKS, FIXED, HAS_PAGE, INSIDE, SAMPLES, SHARED, calledBack } from './shared.js';
+import { CALLBACKS, FIXED, HAS_PAGE, INSIDE, SAMPLES, SHARED, Work, calledBack } from './shared.js';
 import { SlotRuns } from './slots.js';
 import { STORAGES } from './storage.js';
 
@@ -145,10 +145,8 @@ export class Elector {
   /** That of the term. */
   #fence = null;
   #waiters = new Set();
-  /** All that runs under a term or for its end, of this session and of earlier ones. */
-  #work = new Set();
-  /** Who waits for all of it to have stopped. */
-  #idle = new Set();
+  /** That of this session and of earlier ones; in an `Electors` also of an elector that the group had before. */
+  #work;
   /** How many `lead` are under way, and whether one of them began this session and nobody has called `start` since. */
   #leads = 0;
   #startedByLead = false;
@@ -198,6 +196,7 @@ export class Elector {
     this.#unref = flag('unref', unref);
     this[HAS_PAGE] = flag('page', page);
     this.#shared = options[SHARED];
+    this.#work = this.#shared?.work ?? new Work();
     this.#releaseOnStop = flag('releaseOnStop', releaseOnStop);
     this.#probe = probe === undefined ? null : flag('probe', probe);
     const fromEnvironment = storage === undefined || storage === null;
@@ -261,35 +260,13 @@ export class Elector {
     return throwWrong();
   }
 
-  /** Lists work that has to stop before the lease is released and another term is claimed. Returns a function that removes
-   * it. Called before the work begins: its first part may give the term up, and the lease waits for what is listed then. */
-  #beginWork() {
-    const work = {};
-    this.#work.add(work);
-    return () => {
-      this.#work.delete(work);
-      if (this.#work.size === 0) this.#tellIdle();
-    };
-  }
-
-  /** Calls `then` at the turn after all listed work has stopped; returns a function that takes this back. */
-  #afterWork(then) {
-    this.#idle.add(then);
-    if (this.#work.size === 0) this.#tellIdle();
-    return () => this.#idle.delete(then);
-  }
-
-  #tellIdle() {
-    for (const then of this.#idle) void Promise.resolve().then(() => this.#idle.delete(then) && then());
-  }
-
   /** Waits for the work of the last term, for as long as its lease may last. */
   async #workEnd() {
     let forget;
     let forgetTimer;
     await new Promise((resolve) => {
       forgetTimer = setTimer(this.config.leaderTimeout, resolve);
-      forget = this.#afterWork(resolve);
+      forget = this.#work.after(resolve);
     });
     forgetTimer();
     forget();
@@ -688,7 +665,8 @@ export class Elector {
     this.#finished = new Promise((resolve) => {
       this.#finish = resolve;
     });
-    if (this.#work.size > 0) void this.#runAfterWork(engine);
+    // A shard claims nothing before its `Shards` says so, which waits for that work itself and needs the view of it.
+    if (this.#work.goesOn && this.#shared?.competes === undefined) void this.#runAfterWork(engine);
     else engine.run(this.#probe);
   }
 
@@ -704,7 +682,7 @@ export class Elector {
     let forget;
     await new Promise((resolve) => {
       this.#goOn = resolve;
-      forget = this.#afterWork(resolve);
+      forget = this.#work.after(resolve);
     });
     clearInterval(alive);
     forget();
@@ -796,7 +774,7 @@ export class Elector {
       resign,
       checkpoint,
     };
-    const stopped = this.#beginWork();
+    const stopped = this.#work.begin();
     try {
       return await calledBack(this, () => work(Object.freeze(view)));
     } finally {
@@ -840,9 +818,8 @@ export class Elector {
     forget();
     if (engine !== this.#engine) return;
     engine.close();
-    // The runtime forgot the work too, so that it never ends.
-    this.#work.clear();
-    this.#tellIdle();
+    // The runtime forgot the work too.
+    this.#work.forget();
     this.#onFinished(engine, brokenError());
   }
 
@@ -914,7 +891,7 @@ export class Elector {
     this.#fence = fence;
     publish('term', () => ({ group: this.config.lockfilePath, term: term.token, how: 'acquired' }));
     this.#tellLog('info', 'acquired', 'this member leads', term.token);
-    const stopped = this.#beginWork();
+    const stopped = this.#work.begin();
     const { failed, fine } = this.#call('onAcquireLeadership', term);
     void fine.then((ok) => {
       stopped();
@@ -941,7 +918,7 @@ export class Elector {
       if (!this.#term || numberOf(this.#term) !== number) return;
       noteEnd(this.#term, reason, this.#causeOf(engine, reason));
       // A session that begins in this turn waits for what is told in the next one.
-      told = this.#beginWork();
+      told = this.#work.begin();
     });
   }
 
@@ -960,10 +937,10 @@ export class Elector {
       // The rest follows all the same: an election that never learns that the work has ended never competes again.
       void Promise.resolve().then(() => endTerm(term, reason));
     }
-    const stopped = this.#beginWork();
+    const stopped = this.#work.begin();
     // It may have been seen earlier than it is told.
     void this.#call('onLoseLeadership', { term: term.token, reason: lossOf.get(term) }).fine.then(stopped);
-    this.#afterWork(() => engine.workEnded(number));
+    this.#work.after(() => engine.workEnded(number));
   }
 
   #onFinished(engine, error) {

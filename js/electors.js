@@ -4,7 +4,7 @@ import { checkGroup, limitsOf, show } from './engine.js';
 import { lenient, optionsOf, signalOf, toJson, unlessAborted, wrongOption } from './errors.js';
 import { METRICS_PATH, PAGE_PATH, STATUS_PATH, showing, urlOf } from './health.js';
 import { hasSingleClock, ownTimers } from './host.js';
-import { CALLBACKS, HAS_PAGE, INSIDE, Judgement, SAMPLES, SHARED, SharedBudget, SharedTimers, callbacksOf } from './shared.js';
+import { CALLBACKS, HAS_PAGE, INSIDE, Judgement, SAMPLES, SHARED, SharedBudget, SharedTimers, Work, callbacksOf } from './shared.js';
 
 const TAKES = 'an Electors takes an object with storage and the options that its groups have in common';
 /** The options that one runtime or one storage has, so that no group has others. */
@@ -21,6 +21,8 @@ export class Electors {
   #judgement = new Judgement();
   /** Each group's elector, and what it needs of the rate. */
   #groups = new Map();
+  /** The work of each group, also of one that was removed, while it goes on. */
+  #works;
   #need = 0;
   #added = 0;
 
@@ -38,6 +40,7 @@ export class Electors {
     this.#options = { storage, unref, releaseOnStop, probe, warn, log, logLevel, peerTls, page, heartbeat, ...settings, ...callbacksOf(given) };
     // What is wrong with them is wrong for every group.
     this[HAS_PAGE] = new Elector(this.#optionsOf('check'))[HAS_PAGE];
+    this.#works = given[SHARED]?.works ?? new Map();
     this.#limits = JSON.stringify(limits);
     this.#timers = timersOf(unref);
     this.#budget = new SharedBudget(this.#limits, this.#timers);
@@ -50,14 +53,16 @@ export class Electors {
     const { lockfilePath } = own;
     if (typeof lockfilePath !== 'string') throw wrongOption('lockfilePath', lockfilePath, 'must be a text: the key of the lease object');
     const [timers, budget, judgement] = [this.#timers, this.#budget, this.#judgement];
-    const shared = Object.assign(own[SHARED] ?? {}, { timers, budget, judgement, delayMs: 0 });
-    const elector = new Elector({ ...this.#optionsOf(lockfilePath), ...given(own), ...callbacksOf(own), [SHARED]: shared });
+    const work = this.#works.get(lockfilePath) ?? new Work();
+    const shared = Object.assign(own[SHARED] ?? {}, { timers, budget, judgement, work, delayMs: 0 });
+    const elector = new Elector({ ...this.#optionsOf(lockfilePath), ...ofItsOwn(own), ...callbacksOf(own), [SHARED]: shared });
     const before = JSON.stringify({ groups: this.#groups.size, need: this.#need, added: this.#added });
     const { frequentInterval } = elector.config;
     const found = checkGroup(this.#limits, lockfilePath, this.#groups.has(lockfilePath), frequentInterval, before);
     shared.delayMs = found.delayMs;
     this.#need = found.need;
     this.#added += 1;
+    this.#works.set(lockfilePath, work);
     this.#groups.set(lockfilePath, { elector, shared, need: found.own });
     return elector;
   }
@@ -81,6 +86,7 @@ export class Electors {
     if (this.#groups.get(lockfilePath) === group) {
       this.#groups.delete(lockfilePath);
       this.#need -= group.need;
+      group.shared.work.after(() => this.#groups.has(lockfilePath) || this.#works.delete(lockfilePath));
     }
     return true;
   }
@@ -156,7 +162,7 @@ export class Electors {
 }
 
 /** The options that are there: undefined and null are no values of a group's own. */
-const given = (own) => Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined && value !== null));
+const ofItsOwn = (own) => Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined && value !== null));
 
 /** A heap goes by the clock. A single clock may be stepped back, which only timers of the runtime bring to light, and timers end with
  * their event, which must take no others with them. */

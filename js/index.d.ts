@@ -537,7 +537,8 @@ export class Electors<S extends AnyStorage = FencedStorage> implements AsyncDisp
    * for `maxRequestsPerSecond`: each sends one request per `frequentInterval`. */
   add(group: string | GroupOptions<S>): Elector<S>;
   get(lockfilePath: string): Elector<S> | undefined;
-  /** Stops the elector of a group, as its `stop` does, and takes the group off. False if there is none. */
+  /** Stops the elector of a group, as its `stop` does, and takes the group off. False if there is none. One that is added again
+   * claims nothing while work of the old one goes on. */
   remove(lockfilePath: string, options?: { park?: boolean; release?: boolean; signal?: AbortSignal }): Promise<boolean>;
   /** Stops all electors, those that lead 5 ms apart or as far as `maxRequestsPerSecond` demands, so that every lease is released;
    * the groups stay. Called inside a callback or the work of any of them it waits for nobody, as `stop` of an elector. */
@@ -586,7 +587,8 @@ export class Shards<S extends FencedStorage = FencedStorage> implements AsyncDis
   /** Gives everything back: as `stop` of an elector. */
   stop(): Promise<void>;
   /** Starts, and runs the work for each shard in each of its terms: `term.signal` fires when the term ends. If the work
-   * ends earlier, the shard is given up for a while. Resolves after the signal fired or a `stop`.
+   * ends earlier, the shard is given up for a while. Resolves after the signal fired or a `stop`. A shard whose work outlives a
+   * stop is not claimed again here before that work has ended.
    * @throws EdgelectError `EDGELECT_STORE` where the store can't be used; `EDGELECT_BUSY` if it is started already; the signal's
    * reason where that fired before it began. */
   lead(work: (shard: number, term: Term) => void | Promise<void>, options?: { signal?: AbortSignal }): Promise<void>;

@@ -17,6 +17,8 @@ export class Shards {
   #onAcquire;
   #onLose;
   #work = null;
+  /** That of each shard, by its path: what an earlier session left running keeps the next one from its shard. */
+  #works = new Map();
   /** While it runs. */
   #session = null;
   /** The last one that ran, and while it ends, its end. */
@@ -126,7 +128,7 @@ export class Shards {
   #newSession() {
     // The leases name the members, so that each has a name of its own.
     const serverId = this.#options.serverId ?? crypto.randomUUID();
-    const all = new Electors({ ...this.#options, serverId });
+    const all = new Electors({ ...this.#options, serverId, [SHARED]: { works: this.#works } });
     const session = { all, shared: [], electors: [], decides: null, stoppers: new Set(), forget: () => {} };
     session.ended = new Promise((resolve, reject) => Object.assign(session, { finish: resolve, fail: reject }));
     session.ended.catch(() => {});
@@ -136,8 +138,19 @@ export class Shards {
       const seat = shard === this.#paths.length - 1;
       const own = seat ? { onNewLeader: unheard, onStatus: unheard } : this.#callbacksOf(shard, () => session.electors[shard]);
       session.electors.push(all.add({ ...own, lockfilePath, [SHARED]: shared }));
+      this.#awaitOldWork(shared);
     }
     return session;
+  }
+
+  /** Work of an earlier session keeps this one from claiming the shard. */
+  #awaitOldWork(shared) {
+    shared.barred = shared.work.goesOn;
+    if (!shared.barred) return;
+    shared.forget = shared.work.after(() => {
+      shared.barred = false;
+      if (shared.claims) shared.engine.compete(true);
+    });
   }
 
   #callbacksOf(shard, elector) {
@@ -187,8 +200,12 @@ export class Shards {
     }
     session.decides ??= newShards(engines);
     for (const [at, what] of session.decides()) {
+      const shared = session.shared[at];
       if (what === 'give') void session.electors[at].resign().catch(() => {});
-      else engines[at].compete(what === 'claim');
+      else {
+        shared.claims = what === 'claim';
+        engines[at].compete(shared.claims && !shared.barred);
+      }
     }
   }
 
@@ -200,6 +217,7 @@ export class Shards {
     if (this.#session !== session) return;
     [this.#session, this.#last] = [null, session];
     session.forget();
+    for (const { forget } of session.shared) forget?.();
     const { all } = session;
     // Again, because the first one waits for nobody where it is called from within the work.
     this.#ending = all.stop().then(() => all.stop()).finally(() => {

@@ -4,7 +4,7 @@
 const LOST = `      onOver: (reason) => this.#onLost(number, reason),
       onSeen: (reason) => noteEnd(term, reason, this.#causeOf(engine, reason)),`;
 const TOLD = "    void this.#call('onLoseLeadership', { term: term.token, reason: lossOf.get(term) }).fine.then(stopped);";
-const WAITS = `    if (this.#work.size > 0) void this.#runAfterWork(engine);
+const WAITS = `    if (this.#work.goesOn && this.#shared?.competes === undefined) void this.#runAfterWork(engine);
     else engine.run(this.#probe);`;
 const RESIGNS = "      // Within a callback the engine's own word comes later.\n      if (holds()) this.#onLost(number, 'resigned');";
 
@@ -14,7 +14,7 @@ export const MUTANTS = [
   { name: 'signal-fires-late', file: 'elector.js', from: '      term.#fire(term.#loss);', to: '      setTimeout(() => term.#fire(term.#loss), 500);' },
   { name: 'loss-is-not-told', file: 'elector.js', from: TOLD, to: '    stopped();' },
   { name: 'new-session-beside-old-work', file: 'elector.js', from: WAITS, to: '    engine.run(this.#probe);' },
-  { name: 'released-under-work', file: 'elector.js', from: '    this.#afterWork(() => engine.workEnded(number));', to: '    engine.workEnded(number);' },
+  { name: 'released-under-work', file: 'elector.js', from: '    this.#work.after(() => engine.workEnded(number));', to: '    engine.workEnded(number);' },
   { name: 'resigns-after-the-callback', file: 'elector.js', from: RESIGNS, to: '' },
   { name: 'abort-reaches-no-fetch', file: 'host.js', from: '      return () => controller.abort();', to: '      return () => {};' },
   { name: 'lost-work-counts', file: 'elector.js', from: '        if (!term.signal.aborted) return value;', to: '        return value;' },

@@ -162,6 +162,29 @@ test('a group can be removed and added again, and answers by its name', async ()
   assert.deepEqual(led, [name]);
 });
 
+test('a group that is added again claims nothing while its old work goes on', async () => {
+  const [name] = namesOf(1);
+  const { storage } = await storageOf([name]);
+  const electors = electorsOf({ storage });
+  let [running, most] = [0, 0];
+  const deaf = async () => {
+    running += 1;
+    most = Math.max(most, running);
+    await new Promise((resolve) => setTimeout(resolve, 90_000));
+    running -= 1;
+  };
+  electors.add(name).lead(deaf).catch(() => {});
+  await runtime.pass(5_000);
+  assert.equal(running, 1);
+  await runtime.passing(electors.remove(name));
+  const again = electors.add(name);
+  again.lead(deaf).catch(() => {});
+  await runtime.pass(30_000);
+  assert.deepEqual([running, again.status().waiting.reason], [1, 'work']);
+  await runtime.pass(90_000);
+  assert.deepEqual([running, most, again.isLeader()], [1, 1, true]);
+});
+
 test('groups that the limits cannot hold, and options that are the same for all, are refused by name', async () => {
   const storage = new MemoryStorage();
   const code = 'EDGELECT_CONFIG';

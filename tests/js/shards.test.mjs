@@ -117,6 +117,30 @@ test('a signal that a running member is given by another start stops it', async 
   assert.deepEqual([shards.status().groups, listeners.length], [[], 0]);
 });
 
+test('a shard whose old work goes on is not claimed again before that has stopped, and the others are', async () => {
+  const { shards } = memberOf(await groupOf(3), 'a', { shards: 3 });
+  let [running, most] = [0, 0];
+  const work = async (shard, { signal }) => {
+    if (shard !== 0) return fired(signal);
+    running += 1;
+    most = Math.max(most, running);
+    await new Promise((resolve) => setTimeout(resolve, 300_000));
+    running -= 1;
+  };
+  const first = shards.lead(work);
+  await runtime.pass(SETTLED_MS);
+  assert.equal(running, 1);
+  await passing(shards.stop());
+  await passing(first);
+  const second = shards.lead(work);
+  await runtime.pass(SETTLED_MS);
+  assert.deepEqual([running, shards.led()], [1, [1, 2]]);
+  await runtime.pass(200_000);
+  assert.deepEqual([running, most, shards.led()], [1, 1, [0, 1, 2]]);
+  await passing(shards.stop());
+  await passing(second);
+});
+
 test('callbacks of a class instance are heard of all shards, and of the seat only its errors', async () => {
   const heard = [];
   class Told {
