@@ -582,7 +582,8 @@ export interface ShardsStatus extends ElectorsStatus {
 export class Shards<S extends FencedStorage = FencedStorage> implements AsyncDisposable {
   /** @throws EdgelectError `EDGELECT_CONFIG` for an option that breaks a rule, and for a storage without versions. */
   constructor(options: ShardsOptions<S>);
-  /** Begins to take part; resolves when the store has answered for each shard. Stops when the signal fires. */
+  /** Begins to take part; resolves when the store has answered for each shard. Stops when the signal fires. Nobody has to wait for
+   * it where `onError` is given, as with the `start` of an elector. */
   start(options?: { signal?: AbortSignal }): Promise<void>;
   /** Gives everything back: as `stop` of an elector. */
   stop(): Promise<void>;

@@ -26,11 +26,20 @@ export class Shards {
   #ending = null;
   /** How often `stop` was called: a start that waits gives way to a later stop. */
   #stops = 0;
+  /** What `onError` has heard. */
+  #heard = new WeakSet();
 
   constructor(options) {
     const given = optionsOf(options, `a Shards takes an object with storage, ${OWN.join(', ')} and the options of an Electors`);
     const { prefix, shards, onAcquire, onLose, ...plainly } = given;
     const rest = { ...plainly, ...callbacksOf(given) };
+    const { onError } = rest;
+    if (typeof onError === 'function') {
+      rest.onError = (error, group) => {
+        this.#heard.add(error);
+        return onError(error, group);
+      };
+    }
     if (typeof prefix !== 'string') throw wrongOption('prefix', prefix, 'must be a text: what the shards\' lockfilePaths begin with');
     if (typeof shards !== 'number') throw wrongOption('shards', shards, 'must be a whole number: the same for all members');
     for (const [name, callback] of Object.entries({ onAcquire, onLose })) {
@@ -48,7 +57,13 @@ export class Shards {
     [this.#onAcquire, this.#onLose] = [onAcquire?.bind(given), onLose?.bind(given)];
   }
 
-  async start(options) {
+  start(options) {
+    // As with an elector: whoever has heard of it by `onError` need not wait for the start as well.
+    const started = this.#start(options, () => void started.catch(() => {}));
+    return started;
+  }
+
+  async #start(options, markHandled) {
     const signal = signalOf(callOptions(options, ['signal'], 'start'));
     signal?.throwIfAborted();
     const stops = this.#stops;
@@ -65,6 +80,7 @@ export class Shards {
     try {
       await started;
     } catch (error) {
+      if (this.#heard.has(error)) markHandled();
       await this.#fail(session, error);
       throw error;
     }

@@ -6,7 +6,7 @@ import { virtualRuntime } from './virtual.mjs';
 
 const runtime = virtualRuntime();
 const { passing } = runtime;
-const { MemoryStorage, Shards } = await import('edgelect');
+const { MemoryStorage, S3Storage, Shards } = await import('edgelect');
 const { fired, isReleased } = await import('./group.mjs');
 
 const SETTLED_MS = 80_000;
@@ -139,6 +139,29 @@ test('a shard whose old work goes on is not claimed again before that has stoppe
   assert.deepEqual([running, most, shards.led()], [1, 1, [0, 1, 2]]);
   await passing(shards.stop());
   await passing(second);
+});
+
+test('a start that nobody waits for is left unhandled only where no onError has heard of it', async () => {
+  const unhandled = [];
+  const hear = ({ code }) => void unhandled.push(code);
+  const before = process.rawListeners('unhandledRejection');
+  process.removeAllListeners('unhandledRejection').on('unhandledRejection', hear);
+  const forgotten = runtime.bucket();
+  forgotten.answerWith(async () => new Response('<Error><Code>InvalidAccessKeyId</Code></Error>', { status: 403 }));
+  const credentials = { accessKeyId: 'key', secretAccessKey: 'secret' };
+  const storage = new S3Storage({ endpoint: forgotten.endpoint, bucket: 'jobs', credentials });
+  try {
+    for (const onError of [() => {}, undefined]) {
+      const { shards } = memberOf(storage, 'a', { storage, shards: 1, probe: false, onError });
+      void shards.start();
+      await runtime.pass(20_000);
+      await passing(shards.stop());
+      assert.deepEqual(unhandled.splice(0), onError ? [] : ['EDGELECT_STORE']);
+    }
+  } finally {
+    process.removeAllListeners('unhandledRejection');
+    for (const listener of before) process.on('unhandledRejection', listener);
+  }
 });
 
 test('callbacks of a class instance are heard of all shards, and of the seat only its errors', async () => {
