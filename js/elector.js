@@ -2,7 +2,7 @@ import { bucketOf } from './bucket.js';
 import { isHeard, publish } from './channels.js';
 import { openCheckpoint } from './checkpoint.js';
 import { Engine, addSample, checked, readVariables, show } from './engine.js';
-import { EdgelectError, callOptions, checkFormat, checkWritesApart, lenient, optionsOf, signalOf, textOf, toJson, unlessAborted, wrongOption } from './errors.js';
+import { EdgelectError, STOP_OPTIONS, callOptions, checkFormat, checkWritesApart, lenient, optionsOf, signalOf, textOf, toJson, unlessAborted, wrongOption } from './errors.js';
 import { Fence, inFull, lookingFirst } from './fence.js';
 import { METRICS_PATH, PAGE_PATH, Questions, STATUS_PATH, healthOfStore, nobodyLeads, serves, showing, urlOf } from './health.js';
 import { hasSingleClock, setTimer, unrefTimer } from './host.js';
@@ -25,7 +25,8 @@ export { DynamoDBStorage, EpochStorage, MemoryStorage, R2Storage, Route53Storage
 
 /** Celeriant's. */
 const HEARTBEAT_MS = 500;
-/** The options of a call that has a signal alone. A stop and a resignation begin whatever they get, and say what is wrong with it in the end. */
+/** The options of a call that has a signal alone. A resignation begins whatever it gets, as a stop does, and says what is wrong with it
+ * in the end. */
 const SIGNAL = ['signal'];
 const PEERS_TAKE = 'enablePeerMode takes a certificate (a PEM text) or an object with timing options and peerTls';
 const DOCTOR_OPTIONS = ['races', 'age', 'onBegin', 'onStep', 'signal'];
@@ -235,6 +236,7 @@ export class Elector {
 
   async stop(options) {
     const { read, throwWrong } = lenient();
+    read(() => callOptions(options, STOP_OPTIONS, 'stop'));
     const signal = read(() => signalOf(options));
     const parks = read(() => flag('park', options?.park ?? false), false);
     const byDefault = parks || this.#releaseOnStop;
@@ -274,6 +276,7 @@ export class Elector {
 
   async resign(options) {
     const { read, throwWrong } = lenient();
+    read(() => callOptions(options, SIGNAL, 'resign'));
     const signal = read(() => signalOf(options));
     if (!this.#engine) return throwWrong();
     const inside = this[INSIDE];

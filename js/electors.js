@@ -1,7 +1,7 @@
 // Many groups in one process. How requests share a budget, and when each group begins, is decided in src/electors/.
 import { Elector } from './elector.js';
 import { checkGroup, limitsOf, show } from './engine.js';
-import { lenient, optionsOf, signalOf, toJson, unlessAborted, wrongOption } from './errors.js';
+import { STOP_OPTIONS, callOptions, lenient, optionsOf, signalOf, toJson, unlessAborted, wrongOption } from './errors.js';
 import { METRICS_PATH, PAGE_PATH, STATUS_PATH, showing, urlOf } from './health.js';
 import { hasSingleClock, ownTimers } from './host.js';
 import { CALLBACKS, HAS_PAGE, INSIDE, Judgement, SAMPLES, SHARED, SharedBudget, SharedTimers, Work, callbacksOf } from './shared.js';
@@ -82,18 +82,25 @@ export class Electors {
   async remove(lockfilePath, options) {
     const group = this.#groups.get(lockfilePath);
     if (!group) return false;
-    await group.elector.stop(options);
+    // One with a wrong option has stopped all the same.
+    const wrong = await group.elector.stop(options).catch((error) => {
+      if (error?.code !== 'EDGELECT_CONFIG') throw error;
+      return error;
+    });
     if (this.#groups.get(lockfilePath) === group) {
       this.#groups.delete(lockfilePath);
       this.#need -= group.need;
       group.shared.work.after(() => this.#groups.has(lockfilePath) || this.#works.delete(lockfilePath));
     }
+    if (wrong) throw wrong;
     return true;
   }
 
   async stop(options) {
-    // Each elector begins to stop, and says what is wrong with the options in the end.
-    const signal = lenient().read(() => signalOf(options));
+    // Each elector begins to stop before it is said what is wrong with the options.
+    const { read, throwWrong } = lenient();
+    read(() => callOptions(options, STOP_OPTIONS, 'stop'));
+    const signal = read(() => signalOf(options));
     const { maxRequestsPerSecond: rate } = JSON.parse(this.#limits);
     const apartMs = Math.max(RELEASES_APART_MS, rate ? 1_000 / rate : 0);
     // Its own: with `unref` the shared one would let the process end before all leases are released.
@@ -116,6 +123,7 @@ export class Electors {
     const ending = Promise.allSettled(stops);
     const failed = (await (inside ? Promise.allSettled([stops[0]]) : ending)).find(({ status }) => status === 'rejected');
     if (failed) throw failed.reason;
+    throwWrong();
   }
 
   status() {

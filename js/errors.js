@@ -28,6 +28,9 @@ export const callOptions = (given, names, taker) => {
   return options;
 };
 
+/** Those of every stop. */
+export const STOP_OPTIONS = ['park', 'release', 'signal'];
+
 /** How a storage says that it keeps records: a text or nothing. Anything else would break the wasm's glue. */
 export const checkFormat = (format) => {
   if (format === undefined || format === null || typeof format === 'string') return format;

@@ -259,4 +259,7 @@ test('a stop with a wrong option stops all groups, and then says so', async () =
   const { electors, released } = await allLead(namesOf(3));
   await assert.rejects(runtime.passing(electors.stop({ signal: 7 })), { code: 'EDGELECT_CONFIG', field: 'signal' });
   assert.equal(released().length, 3);
+  await assert.rejects(runtime.passing(electors.remove('tenants/0', { parked: true })), { code: 'EDGELECT_CONFIG', field: 'parked' });
+  assert.equal(electors.size, 2, 'it is stopped and taken off');
+  await assert.rejects(electorsOf({ storage: new MemoryStorage() }).stop({ relase: false }), { code: 'EDGELECT_CONFIG', field: 'relase' });
 });

@@ -218,10 +218,6 @@ test('an option that a call does not have is refused, before anything begins, an
     await assert.rejects(give('SIGTERM'), refused('options', `options = (string): ${call} takes an object, such as { signal }`));
     assert.equal(elector.status().role, 'stopped');
   }
-  // What ends an elector must not fail for a name.
-  const { elector } = await leading();
-  await within(elector.resign('SIGTERM'));
-  await within(elector.stop({ singal: true }));
 });
 
 test('whatever it is given, a stop stops and a resignation resigns, and both say in the end what was wrong', async () => {
@@ -230,11 +226,21 @@ test('whatever it is given, a stop stops and a resignation resigns, and both say
     park: ['yes', Symbol('park'), 1n, { valueOf: untouched, toString: untouched }],
     release: [1, 'no'],
     signal: [{}, 7, { aborted: false, addEventListener() {} }],
+    relase: [false],
   };
-  for (const [call, field, value] of Object.entries(wrong).flatMap(([name, values]) => values.map((value) => ['stop', name, value])).concat([['resign', 'signal', 7]])) {
+  const both = [['resign', 'signal', 7], ['resign', 'park', true]];
+  for (const [call, field, value] of Object.entries(wrong).flatMap(([name, values]) => values.map((value) => ['stop', name, value])).concat(both)) {
     const { elector, losses, storage } = await leading(LONG);
     await assert.rejects(within(elector[call]({ [field]: value })), { code: 'EDGELECT_CONFIG', field }, inspect(value));
     assert.deepEqual([losses.length, elector.isLeader(), isReleased(storage)], [1, false, true], `${call}: ${inspect(value)}`);
+  }
+  for (const call of ['stop', 'resign']) {
+    for (const options of ['SIGTERM', 5, AbortSignal.abort()]) {
+      const { elector, losses } = await leading(LONG);
+      await assert.rejects(within(elector[call](options)), { code: 'EDGELECT_CONFIG', field: 'options' }, `${call} ${inspect(options)}`);
+      assert.equal(losses.length, 1);
+      await elector.stop();
+    }
   }
   const { elector } = await leading(LONG);
   await assert.rejects(elector.stop({ get park() { throw new Error('of the caller'); } }), /of the caller/);
