@@ -487,9 +487,7 @@ export class Elector {
       const message = 'stopOnSignals needs the main thread of a process: here no signal ever comes; call stop() where one does';
       throw new EdgelectError(message, { code: 'EDGELECT_CONFIG', field: 'signals' });
     }
-    if (!Array.isArray(signals) || !signals.every((name) => /^SIG[A-Z0-9]+$/.test(name))) {
-      throw wrongOption('signals', signals, 'must be a list of names such as SIGTERM');
-    }
+    checkSignals(signals);
     const forget = () => {
       for (const name of signals) process.removeListener(name, onSignal);
     };
@@ -1020,6 +1018,19 @@ const hearsSignals = () => {
   const { Deno, process } = globalThis;
   if (typeof process?.on !== 'function' || hasSingleClock()) return false;
   return Deno !== undefined || process.getBuiltinModule?.('node:worker_threads')?.isMainThread !== false;
+};
+
+/** Refuses a list of signals of which one could never come: a listener for it would wait in silence. */
+const checkSignals = (signals) => {
+  const isSignal = (name) => typeof name === 'string' && /^SIG[A-Z0-9]+$/.test(name);
+  if (!Array.isArray(signals) || signals.length === 0 || ![...signals].every(isSignal)) {
+    throw wrongOption('signals', signals, 'must be a list of names such as SIGTERM');
+  }
+  const known = globalThis.process.getBuiltinModule?.('node:os')?.constants?.signals;
+  // A runtime that does not even name this one tells nothing.
+  const unknown = known?.SIGTERM === undefined ? undefined : signals.find((name) => known[name] === undefined);
+  if (unknown === undefined) return;
+  throw new EdgelectError(`signals = ${unknown.slice(0, 60)}: there is no such signal here`, { code: 'EDGELECT_CONFIG', field: 'signals' });
 };
 
 const defined = (options) =>

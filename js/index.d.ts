@@ -414,7 +414,8 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * slot that runs is closed undone. The process then ends as soon as nothing else keeps it alive; a second signal ends it at
    * once. From then on `lead` resolves to `undefined`, at once or as soon as nothing runs under a term, and `start` and
    * `runScheduled` reject with `EDGELECT_STOPPED`. Returns a function that takes this back.
-   * @throws EdgelectError `EDGELECT_CONFIG` where no signal comes: on Workers, and in the worker threads of Node and Bun. */
+   * @throws EdgelectError `EDGELECT_CONFIG` where no signal comes: on Workers, and in the worker threads of Node and Bun; for an empty
+   * list, and for a name that is no signal of this machine. */
   stopOnSignals(signals?: string[]): () => void;
   /** As `stop`, but sits out for a lease and then competes again. @throws as `stop`. */
   resign(options?: { signal?: AbortSignal }): Promise<void>;
