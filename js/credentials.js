@@ -40,6 +40,12 @@ export const expiryOf = (given) => {
   return ms;
 };
 
+/** Whether less than `ms` have passed. Not by the wall clock, which may step back; where a single clock did, they count as passed. */
+const isWithin = (ms, sinceMs) => {
+  const passedMs = performance.now() - sinceMs;
+  return passedMs >= 0 && passedMs < ms;
+};
+
 /** A provider of credentials, asked no more often than need be: `(fresh) => credentials`. `fresh` says that the ones
  * given last were refused; while that was answered a moment ago, by another elector's question perhaps, what was given
  * then is given again. */
@@ -49,16 +55,14 @@ export const keeper = (provider) => {
   let count = 0;
   let refusedMs = -Infinity;
   const ask = () => {
-    // Not by the wall clock, which may step back.
-    const nowMs = performance.now();
-    if (asking && nowMs - asking.sinceMs < PATIENCE_MS) return asking.given;
+    if (asking && isWithin(PATIENCE_MS, asking.sinceMs)) return asking.given;
     count += 1;
     const number = count;
     const given = (async () => {
       const credentials = await provider();
       return { ...wholeCredentials(credentials), expiresMs: expiryOf(credentials), number };
     })();
-    asking = { given, sinceMs: nowMs };
+    asking = { given, sinceMs: performance.now() };
     const answered = () => {
       if (asking?.given === given) asking = undefined;
     };
@@ -75,7 +79,7 @@ export const keeper = (provider) => {
   return async (fresh) => {
     const leftMs = newest ? newest.expiresMs - Date.now() : 0;
     if (leftMs <= 0) return ask();
-    if (fresh && performance.now() - refusedMs >= REFUSED_MS) {
+    if (fresh && !isWithin(REFUSED_MS, refusedMs)) {
       refusedMs = performance.now();
       return ask();
     }

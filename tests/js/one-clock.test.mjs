@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Elector, Electors, MemoryStorage, R2Storage } from 'edgelect';
+import { keeper } from '../../js/credentials.js';
 import { Host, setTimer } from '../../js/host.js';
 import { atEnd } from './ending.mjs';
 import { replaced } from './group.mjs';
@@ -236,6 +237,25 @@ test('s10 code that goes on after its clock has moved past the fence sees it, an
   const { now } = Date;
   assert.equal(await replaced(Date, 'now', () => now() + 20_000, () => signal.aborted), true);
   assert.deepEqual(losses, ['expired']);
+});
+
+test('a provider of credentials that hung, or was asked a moment ago, is asked again though the clock has stepped back', async () => {
+  const answers = [new Promise(() => {}), 'first', 'second', 'third'];
+  let asked = 0;
+  const give = keeper(async () => {
+    asked += 1;
+    return { accessKeyId: await answers[asked - 1], secretAccessKey: 'secret' };
+  });
+  void give(false);
+  step(-MINUTE);
+  const given = give(false);
+  assert.equal(asked, 2);
+  assert.equal((await given).accessKeyId, 'first');
+  assert.equal((await give(true)).accessKeyId, 'second');
+  assert.equal((await give(true)).accessKeyId, 'second', 'it was refused a moment ago');
+  step(-MINUTE);
+  assert.equal((await give(true)).accessKeyId, 'third');
+  step(2 * MINUTE);
 });
 
 test('a question that waits is answered at once, because no event of a Worker can wake another one', async () => {
