@@ -647,10 +647,11 @@ export interface DoctorOptions {
   /** For how many milliseconds the object is left alone before its conditions are broken once more: a store may keep them only
    * for what it has just written. 0 leaves these steps out, the most is 3600000. Default 1100. */
   age?: number;
-  /** Hears the name of each step before it is taken. */
-  onBegin?(step: DiagnosedStep['step']): void;
+  /** Hears the name of each step before it is taken, which does not wait for it. What it or `onStep` throws or rejects with ends the
+   * probe: `doctor` rejects with it. */
+  onBegin?(step: DiagnosedStep['step']): void | Promise<void>;
   /** Hears each step when it is done. */
-  onStep?(step: DiagnosedStep): void;
+  onStep?(step: DiagnosedStep): void | Promise<void>;
 }
 
 /** `unclear`: nothing can be concluded, as from a store that is busy or forbids it. */
