@@ -1,6 +1,6 @@
 // A job's own state in an object that no earlier term can change; how it is read and written is in src/checkpoint.rs.
 import { Engine } from './engine.js';
-import { EdgelectError, isLost, toJson, wrongOption } from './errors.js';
+import { EdgelectError, isLost, timeOf, toJson, wrongOption } from './errors.js';
 
 /** Opens the checkpoint `key` for a term. `place` says where the group's objects are, `session` whose term it is. */
 export const openCheckpoint = async (term, key, place, session) => {
@@ -150,7 +150,7 @@ const isPlain = (part) => {
 };
 
 /** A `Date` that is none is JSON's null. */
-const isNoDate = (given) => Object.prototype.toString.call(given) === '[object Date]' && Number.isNaN(Date.prototype.getTime.call(given));
+const isNoDate = (given) => Number.isNaN(timeOf(given));
 
 /** What the value of an option is as JSON, with nothing lost in silence but what its own `toJSON` leaves out, the sign of a zero, and
  * fields that are undefined. What else would be lost is refused by this rule. */

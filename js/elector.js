@@ -2,7 +2,10 @@ import { bucketOf } from './bucket.js';
 import { isHeard, publish } from './channels.js';
 import { openCheckpoint } from './checkpoint.js';
 import { Engine, addSample, checked, readVariables, show } from './engine.js';
-import { EdgelectError, STOP_OPTIONS, callOptions, checkFormat, checkWritesApart, lenient, optionsOf, signalOf, textOf, toJson, unlessAborted, wrongOption } from './errors.js';
+import {
+  EdgelectError, STOP_OPTIONS, callOptions, checkFormat, checkWritesApart, lenient, optionsOf, signalOf, textOf,
+  timeOf, toJson, unlessAborted, wrongOption,
+} from './errors.js';
 import { Fence, inFull, lookingFirst } from './fence.js';
 import { METRICS_PATH, PAGE_PATH, Questions, STATUS_PATH, healthOfStore, nobodyLeads, serves, showing, urlOf } from './health.js';
 import { hasSingleClock, setTimer, unrefTimer } from './host.js';
@@ -548,7 +551,7 @@ export class Elector {
       if (typeof text !== 'string') throw wrongOption(name, text, 'must be a text');
       order[name] = text;
     }
-    const until = given.until instanceof Date ? given.until.getTime() : (given.until ?? undefined);
+    const until = timeOf(given.until) ?? given.until ?? undefined;
     if (until !== undefined && (!Number.isSafeInteger(until) || until < 0)) {
       throw wrongOption('until', given.until, 'must be a Date, or whole milliseconds since 1970');
     }
@@ -995,7 +998,7 @@ const slotOptions = (given) => {
 };
 
 const scheduleOf = (slot, options = {}) => {
-  const slotMs = slot instanceof Date ? slot.getTime() : slot;
+  const slotMs = timeOf(slot) ?? slot;
   if (typeof slotMs === 'number' && slotMs > 0 && slotMs < EARLIEST_SLOT_MS) {
     const rule = 'is the scheduled time in milliseconds since 1970, and this lies before 1974: is it in seconds?';
     throw new EdgelectError(`slot = ${slotMs}: ${rule}`, { code: 'EDGELECT_CONFIG', field: 'slot' });

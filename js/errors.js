@@ -58,6 +58,15 @@ export const textOf = (thrown) => {
   }
 };
 
+/** The time of a `Date`, of whatever realm; undefined for anything else. */
+export const timeOf = (value) => {
+  try {
+    return Date.prototype.getTime.call(value);
+  } catch {
+    return undefined;
+  }
+};
+
 /** Whether JSON would change this value or leave it out, in silence. */
 export const isLost = (value) =>
   ['bigint', 'function', 'symbol'].includes(typeof value) || (typeof value === 'number' && !Number.isFinite(value));
