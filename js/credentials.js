@@ -30,12 +30,20 @@ const wholeCredentials = (given) => {
   throw new EdgelectError(`credentials.${broken} = (not shown): ${ONE_LINE}`, { code: 'EDGELECT_CONFIG', field: `credentials.${broken}` });
 };
 
+/** A Date of another realm, a number and an ISO text all make a date; a bigint and a Symbol throw instead. */
+const dateOf = (value) => {
+  try {
+    return new Date(value).getTime();
+  } catch {
+    return NaN;
+  }
+};
+
 /** When credentials expire, in milliseconds since the Unix epoch; Infinity for never. */
 export const expiryOf = (given) => {
   const expiration = given?.expiration ?? null;
   if (expiration === null) return Infinity;
-  // A Date of another realm, a number and an ISO text all make a date.
-  const ms = new Date(expiration).getTime();
+  const ms = dateOf(expiration);
   if (Number.isNaN(ms)) throw wrongOption('credentials.expiration', expiration, 'must be a Date, or what makes one');
   return ms;
 };

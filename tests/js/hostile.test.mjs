@@ -104,6 +104,7 @@ const REFUSED = {
     [{ credentials: undefined }, 'credentials.accessKeyId', /credentials are/],
     [{ credentials: { ...credentials, accessKeyId: credentials } }, 'credentials.accessKeyId'],
     [{ credentials: { ...credentials, accessKeyId: noJson } }, 'credentials.accessKeyId'],
+    ...[10n, Symbol('soon'), 'soon'].map((expiration) => [{ credentials: { ...credentials, expiration } }, 'credentials.expiration', /must be a Date/]),
     [{ kind: 'epochs' }, 'kind'],
     [{ format: 'yaml' }, 'format', /must be native or kubernetes/],
     [{ format: 1 }, 'format'],
