@@ -59,6 +59,7 @@ const REFUSED = {
     ...misspelt([...OPTIONS, ...OWN_OPTIONS]),
     [{ storage: { head: nothing, get: nothing, put: nothing } }, 'storage', /^storage = \(object\): this is an R2 bucket binding, which a storage has to wrap: new R2Storage\(env\.BUCKET\)$/],
     ...['1s', -1, NaN, 60_001].map((writesApart) => [{ storage: { get: nothing, putIfMatch: nothing, writesApart } }, 'writesApart', /: must be milliseconds from 0 to 60000: the shortest time between two writes of one object$/]),
+    [{ storage: { get: nothing, putIfMatch: nothing, format: 'xml' } }, 'format', /^format = "xml": must be native or kubernetes$/],
     [{ credentials }, 'credentials'],
     [{ secretAccessKey: secret }, 'secretAccessKey'],
     [{ storage: 's3://bucket' }, 'storage'],
@@ -133,6 +134,7 @@ const REFUSED = {
   'R2Storage with options': [(options) => new R2Storage({ head: nothing, get: nothing, put: nothing }, options), [
     [{ fromat: 'native' }, 'fromat', /^fromat = \(not shown\): no such option; an R2Storage takes format$/],
     [5, 'options', /an object with format/],
+    [{ format: 'xml' }, 'format', /"xml"/],
   ]],
   objectStoreLock: [lock, [
     [{ storage: {} }, 'storage'],
