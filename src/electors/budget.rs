@@ -236,7 +236,8 @@ impl Budget {
     fn fill(&mut self, now_ms: u64) {
         let rate = self.limits.max_requests_per_second.unwrap_or(0);
         let passed_ms = now_ms.saturating_sub(self.filled_ms);
-        self.filled_ms = self.filled_ms.max(now_ms);
+        // Also where a host's one clock was stepped back: nothing would come before it has caught up.
+        self.filled_ms = now_ms;
         let come = passed_ms.saturating_mul(rate);
         self.tokens = self.tokens.saturating_add(come).min(self.most_tokens());
     }
@@ -284,6 +285,18 @@ mod tests {
             budget.leave(now[0]);
         }
         assert_eq!(left, [sooner, later, change, read]);
+    }
+
+    #[test]
+    fn a_clock_that_was_stepped_back_holds_nothing_up() {
+        let mut budget = Budget::new(limits(2, Some(1)), 60_000);
+        let first = budget.ask(Urgency::Read);
+        assert_eq!(all(&mut budget, 60_000), [first]);
+        budget.leave(first);
+        let second = budget.ask(Urgency::Read);
+        assert_eq!(all(&mut budget, 0), [], "the rate still holds");
+        assert_eq!(budget.wait_ms(0), Some(1_000));
+        assert_eq!(all(&mut budget, 1_000), [second]);
     }
 
     #[test]

@@ -187,6 +187,19 @@ for (const [what, make] of Object.entries(MAKERS)) {
   });
 }
 
+test('a limit of requests holds nobody up for the length of a step back', async () => {
+  const storage = await newGroup();
+  const elector = new Electors({ storage, serverId: 'a', maxRequestsPerSecond: 1 }).add(KEY);
+  void elector.start();
+  await pass(20_000);
+  assert.equal(elector.isLeader(), true);
+  step(-10 * MINUTE);
+  await pass(2 * MINUTE);
+  assert.equal(elector.isLeader(), true, 'it leads again');
+  await after(60_000, elector.stop({ release: false }));
+  step(10 * MINUTE);
+});
+
 test('s11 the groups of an Electors go on in the next event where the last one ended without a stop', async () => {
   const storage = slow();
   for (const name of ['one.json', 'two.json']) await after(5_000, member(storage, { lockfilePath: name }).init());
