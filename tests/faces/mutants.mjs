@@ -7,6 +7,7 @@ const TOLD = "    void this.#call('onLoseLeadership', { term: term.token, reason
 const WAITS = `    if (this.#work.goesOn && this.#shared?.competes === undefined) void this.#runAfterWork(engine);
     else engine.run(this.#probe);`;
 const RESIGNS = "      // Within a callback the engine's own word comes later.\n      if (holds()) this.#onLost(number, 'resigned');";
+const CHOOSES = '(hasSingleClock() ? ownTimers(unref) : new SharedTimers(unref))';
 
 export const MUTANTS = [
   { name: 'fence-tells-nobody', near: 140, file: 'elector.js', from: LOST, to: LOST.replace('this.#onLost(number, reason)', 'reason') },
@@ -30,5 +31,6 @@ export const MUTANTS = [
   { name: 'answers-unproven', file: 'elector.js', from: "'edgelect-proof': proof, ", to: '' },
   { name: 'turn-is-kept', file: 'host.js', from: '    leave?.();\n', to: '' },
   { name: 'shared-timer-fires-once', near: 45, file: 'shared.js', from: '  #fire() {\n    this.#armedMs = Infinity;\n', to: '  #fire() {\n' },
+  { name: 'one-clock-shares-timers', near: 90, file: 'electors.js', from: CHOOSES, to: 'new SharedTimers(unref)' },
   { name: 'who-waits-is-told-late', near: 80, file: 'elector.js', from: '    this.#questions.turn(engine);\n    if (engine !== this.#engine) return;\n    if (this.#starters', to: '    if (engine !== this.#engine) return;\n    if (this.#starters' },
 ];
