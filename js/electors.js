@@ -37,7 +37,8 @@ export class Electors {
     if (settings.lockfilePath !== undefined) {
       throw wrongOption('lockfilePath', settings.lockfilePath, 'each group has its own: electors.add(lockfilePath)');
     }
-    this.#options = { storage, unref, releaseOnStop, probe, warn, log, logLevel, peerTls, page, heartbeat, ...settings, ...callbacksOf(given) };
+    const callbacks = callbacksOf(given);
+    this.#options = { storage, unref, releaseOnStop, probe, warn, log, logLevel, peerTls, page, heartbeat, ...settings, ...callbacks };
     // What is wrong with them is wrong for every group.
     this[HAS_PAGE] = new Elector(this.#optionsOf('check'))[HAS_PAGE];
     this.#works = given[SHARED]?.works ?? new Map();

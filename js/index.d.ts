@@ -526,8 +526,8 @@ export interface ElectorsStatus {
 }
 
 /** Up to 10000 groups in one process, over one storage: one timer (on Workers each group has its own), one budget of connections
- * and requests, one judgement of the store. A group begins to compete up to one `frequentInterval` late, so that the renewals of many spread over it. One that fails
- * does not touch the others. */
+ * and requests, one judgement of the store. A group begins to compete up to one `frequentInterval` late, so that the renewals of many spread
+ * over it. One that fails does not touch the others. */
 export class Electors<S extends AnyStorage = FencedStorage> implements AsyncDisposable, Iterable<Elector<S>> {
   /** @throws EdgelectError with `code: 'EDGELECT_CONFIG'` and `field` for an option that breaks a rule. */
   constructor(options?: ElectorsOptions<S>);

@@ -70,8 +70,8 @@ const objectsOf = (storage) => {
   return new Objects(bucket);
 };
 
-const RECORD_RULE = 'must be a plain object with holderIdentity, leaseDuration, acquireTime, renewTime and leaderTransitions, and nothing in '
-  + 'it that JSON would change or lose: no NaN, no function, no Map, no Date that is none';
+const RECORD_RULE = 'must be a plain object with holderIdentity, leaseDuration, acquireTime, renewTime and leaderTransitions, and nothing '
+  + 'in it that JSON would change or lose: no NaN, no function, no Map, no Date that is none';
 
 const recordText = (record) => {
   const plain = plainOf(record, 'record', RECORD_RULE);
