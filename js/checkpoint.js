@@ -1,6 +1,6 @@
 // A job's own state in an object that no earlier term can change; how it is read and written is in src/checkpoint.rs.
 import { Engine } from './engine.js';
-import { EdgelectError, isLost, toJson, wrongOption } from './errors.js';
+import { EdgelectError, isLost, timeOf, toJson, wrongOption } from './errors.js';
 
 /** Opens the checkpoint `key` for a term. `place` says where the group's objects are, `session` whose term it is. */
 export const openCheckpoint = async (term, key, place, session) => {
@@ -34,7 +34,7 @@ class Checkpoint {
 
   async write(value) {
     throwIfLost(this.#term);
-    const plain = plainOf(value);
+    const plain = plainOf(value, 'value', VALUE_RULE);
     // A getter or a `toJSON` of the value may have outlived the term, or given it up.
     throwIfLost(this.#term);
     // In a queue the second would be made of a value that the first has replaced.
@@ -150,25 +150,25 @@ const isPlain = (part) => {
 };
 
 /** A `Date` that is none is JSON's null. */
-const isNoDate = (given) => Object.prototype.toString.call(given) === '[object Date]' && Number.isNaN(Date.prototype.getTime.call(given));
+const isNoDate = (given) => Number.isNaN(timeOf(given));
 
-/** What a value is as JSON, with nothing lost in silence but what its own `toJSON` leaves out, the sign of a zero, and fields
- * that are undefined. */
-const plainOf = (value) => {
+/** What the value of an option is as JSON, with nothing lost in silence but what its own `toJSON` leaves out, the sign of a zero, and
+ * fields that are undefined. What else would be lost is refused by this rule. */
+export const plainOf = (value, field, rule) => {
   let json;
   try {
     json = JSON.stringify(value, function keep(name, part) {
       const lost = isLost(part) || !isPlain(part) || (part === undefined && Array.isArray(this)) || (part === null && isNoDate(this[name]));
-      if (lost) throw wrongOption('value', part, VALUE_RULE);
+      if (lost) throw wrongOption(field, part, rule);
       return part;
     });
   } catch (cause) {
     if (cause instanceof EdgelectError) throw cause;
-    throw new EdgelectError(`value: ${VALUE_RULE}`, { code: 'EDGELECT_CONFIG', field: 'value', cause });
+    throw new EdgelectError(`${field}: ${rule}`, { code: 'EDGELECT_CONFIG', field, cause });
   }
-  if (json === undefined) throw wrongOption('value', value, VALUE_RULE);
+  if (json === undefined) throw wrongOption(field, value, rule);
   const plain = JSON.parse(json);
-  if (!isShallow(plain)) throw wrongOption('value', plain, VALUE_RULE);
+  if (!isShallow(plain)) throw wrongOption(field, plain, rule);
   return plain;
 };
 

@@ -30,14 +30,28 @@ const wholeCredentials = (given) => {
   throw new EdgelectError(`credentials.${broken} = (not shown): ${ONE_LINE}`, { code: 'EDGELECT_CONFIG', field: `credentials.${broken}` });
 };
 
+/** A Date of another realm, a number and an ISO text all make a date; a bigint and a Symbol throw instead. */
+const dateOf = (value) => {
+  try {
+    return new Date(value).getTime();
+  } catch {
+    return NaN;
+  }
+};
+
 /** When credentials expire, in milliseconds since the Unix epoch; Infinity for never. */
 export const expiryOf = (given) => {
   const expiration = given?.expiration ?? null;
   if (expiration === null) return Infinity;
-  // A Date of another realm, a number and an ISO text all make a date.
-  const ms = new Date(expiration).getTime();
+  const ms = dateOf(expiration);
   if (Number.isNaN(ms)) throw wrongOption('credentials.expiration', expiration, 'must be a Date, or what makes one');
   return ms;
+};
+
+/** Whether less than `ms` have passed. Not by the wall clock, which may step back; where a single clock did, they count as passed. */
+const isWithin = (ms, sinceMs) => {
+  const passedMs = performance.now() - sinceMs;
+  return passedMs >= 0 && passedMs < ms;
 };
 
 /** A provider of credentials, asked no more often than need be: `(fresh) => credentials`. `fresh` says that the ones
@@ -49,16 +63,14 @@ export const keeper = (provider) => {
   let count = 0;
   let refusedMs = -Infinity;
   const ask = () => {
-    // Not by the wall clock, which may step back.
-    const nowMs = performance.now();
-    if (asking && nowMs - asking.sinceMs < PATIENCE_MS) return asking.given;
+    if (asking && isWithin(PATIENCE_MS, asking.sinceMs)) return asking.given;
     count += 1;
     const number = count;
     const given = (async () => {
       const credentials = await provider();
       return { ...wholeCredentials(credentials), expiresMs: expiryOf(credentials), number };
     })();
-    asking = { given, sinceMs: nowMs };
+    asking = { given, sinceMs: performance.now() };
     const answered = () => {
       if (asking?.given === given) asking = undefined;
     };
@@ -75,7 +87,7 @@ export const keeper = (provider) => {
   return async (fresh) => {
     const leftMs = newest ? newest.expiresMs - Date.now() : 0;
     if (leftMs <= 0) return ask();
-    if (fresh && performance.now() - refusedMs >= REFUSED_MS) {
+    if (fresh && !isWithin(REFUSED_MS, refusedMs)) {
       refusedMs = performance.now();
       return ask();
     }

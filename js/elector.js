@@ -2,7 +2,10 @@ import { bucketOf } from './bucket.js';
 import { isHeard, publish } from './channels.js';
 import { openCheckpoint } from './checkpoint.js';
 import { Engine, addSample, checked, readVariables, show } from './engine.js';
-import { EdgelectError, callOptions, checkFormat, checkWritesApart, lenient, optionsOf, signalOf, textOf, toJson, unlessAborted, wrongOption } from './errors.js';
+import {
+  EdgelectError, STOP_OPTIONS, callOptions, checkFormat, checkWritesApart, lenient, optionsOf, signalOf, textOf,
+  timeOf, toJson, unlessAborted, wrongOption,
+} from './errors.js';
 import { Fence, inFull, lookingFirst } from './fence.js';
 import { METRICS_PATH, PAGE_PATH, Questions, STATUS_PATH, healthOfStore, nobodyLeads, serves, showing, urlOf } from './health.js';
 import { hasSingleClock, setTimer, unrefTimer } from './host.js';
@@ -11,7 +14,7 @@ import { Log } from './log.js';
 import { fetchWith } from './peer-tls.js';
 import { diagnose } from './probe.js';
 import { checkNoBinding } from './r2.js';
-import { CALLBACKS, FIXED, HAS_PAGE, INSIDE, SAMPLES, SHARED, calledBack } from './shared.js';
+import { CALLBACKS, FIXED, HAS_PAGE, INSIDE, SAMPLES, SHARED, Work, calledBack } from './shared.js';
 import { SlotRuns } from './slots.js';
 import { STORAGES } from './storage.js';
 
@@ -25,7 +28,8 @@ export { DynamoDBStorage, EpochStorage, MemoryStorage, R2Storage, Route53Storage
 
 /** Celeriant's. */
 const HEARTBEAT_MS = 500;
-/** The options of a call that has a signal alone. A stop and a resignation begin whatever they get, and say what is wrong with it in the end. */
+/** The options of a call that has a signal alone. A resignation begins whatever it gets, as a stop does, and says what is wrong with it
+ * in the end. */
 const SIGNAL = ['signal'];
 const PEERS_TAKE = 'enablePeerMode takes a certificate (a PEM text) or an object with timing options and peerTls';
 const DOCTOR_OPTIONS = ['races', 'age', 'onBegin', 'onStep', 'signal'];
@@ -145,10 +149,8 @@ export class Elector {
   /** That of the term. */
   #fence = null;
   #waiters = new Set();
-  /** All that runs under a term or for its end, of this session and of earlier ones. */
-  #work = new Set();
-  /** Who waits for all of it to have stopped. */
-  #idle = new Set();
+  /** That of this session and of earlier ones; in an `Electors` also of an elector that the group had before. */
+  #work;
   /** How many `lead` are under way, and whether one of them began this session and nobody has called `start` since. */
   #leads = 0;
   #startedByLead = false;
@@ -198,6 +200,7 @@ export class Elector {
     this.#unref = flag('unref', unref);
     this[HAS_PAGE] = flag('page', page);
     this.#shared = options[SHARED];
+    this.#work = this.#shared?.work ?? new Work();
     this.#releaseOnStop = flag('releaseOnStop', releaseOnStop);
     this.#probe = probe === undefined ? null : flag('probe', probe);
     const fromEnvironment = storage === undefined || storage === null;
@@ -236,6 +239,7 @@ export class Elector {
 
   async stop(options) {
     const { read, throwWrong } = lenient();
+    read(() => callOptions(options, STOP_OPTIONS, 'stop'));
     const signal = read(() => signalOf(options));
     const parks = read(() => flag('park', options?.park ?? false), false);
     const byDefault = parks || this.#releaseOnStop;
@@ -261,35 +265,13 @@ export class Elector {
     return throwWrong();
   }
 
-  /** Lists work that has to stop before the lease is released and another term is claimed. Returns a function that removes
-   * it. Called before the work begins: its first part may give the term up, and the lease waits for what is listed then. */
-  #beginWork() {
-    const work = {};
-    this.#work.add(work);
-    return () => {
-      this.#work.delete(work);
-      if (this.#work.size === 0) this.#tellIdle();
-    };
-  }
-
-  /** Calls `then` at the turn after all listed work has stopped; returns a function that takes this back. */
-  #afterWork(then) {
-    this.#idle.add(then);
-    if (this.#work.size === 0) this.#tellIdle();
-    return () => this.#idle.delete(then);
-  }
-
-  #tellIdle() {
-    for (const then of this.#idle) void Promise.resolve().then(() => this.#idle.delete(then) && then());
-  }
-
   /** Waits for the work of the last term, for as long as its lease may last. */
   async #workEnd() {
     let forget;
     let forgetTimer;
     await new Promise((resolve) => {
       forgetTimer = setTimer(this.config.leaderTimeout, resolve);
-      forget = this.#afterWork(resolve);
+      forget = this.#work.after(resolve);
     });
     forgetTimer();
     forget();
@@ -297,6 +279,7 @@ export class Elector {
 
   async resign(options) {
     const { read, throwWrong } = lenient();
+    read(() => callOptions(options, SIGNAL, 'resign'));
     const signal = read(() => signalOf(options));
     if (!this.#engine) return throwWrong();
     const inside = this[INSIDE];
@@ -507,9 +490,7 @@ export class Elector {
       const message = 'stopOnSignals needs the main thread of a process: here no signal ever comes; call stop() where one does';
       throw new EdgelectError(message, { code: 'EDGELECT_CONFIG', field: 'signals' });
     }
-    if (!Array.isArray(signals) || !signals.every((name) => /^SIG[A-Z0-9]+$/.test(name))) {
-      throw wrongOption('signals', signals, 'must be a list of names such as SIGTERM');
-    }
+    checkSignals(signals);
     const forget = () => {
       for (const name of signals) process.removeListener(name, onSignal);
     };
@@ -570,7 +551,7 @@ export class Elector {
       if (typeof text !== 'string') throw wrongOption(name, text, 'must be a text');
       order[name] = text;
     }
-    const until = given.until instanceof Date ? given.until.getTime() : (given.until ?? undefined);
+    const until = timeOf(given.until) ?? given.until ?? undefined;
     if (until !== undefined && (!Number.isSafeInteger(until) || until < 0)) {
       throw wrongOption('until', given.until, 'must be a Date, or whole milliseconds since 1970');
     }
@@ -688,7 +669,8 @@ export class Elector {
     this.#finished = new Promise((resolve) => {
       this.#finish = resolve;
     });
-    if (this.#work.size > 0) void this.#runAfterWork(engine);
+    // A shard claims nothing before its `Shards` says so, which waits for that work itself and needs the view of it.
+    if (this.#work.goesOn && this.#shared?.competes === undefined) void this.#runAfterWork(engine);
     else engine.run(this.#probe);
   }
 
@@ -704,7 +686,7 @@ export class Elector {
     let forget;
     await new Promise((resolve) => {
       this.#goOn = resolve;
-      forget = this.#afterWork(resolve);
+      forget = this.#work.after(resolve);
     });
     clearInterval(alive);
     forget();
@@ -796,7 +778,7 @@ export class Elector {
       resign,
       checkpoint,
     };
-    const stopped = this.#beginWork();
+    const stopped = this.#work.begin();
     try {
       return await calledBack(this, () => work(Object.freeze(view)));
     } finally {
@@ -840,9 +822,8 @@ export class Elector {
     forget();
     if (engine !== this.#engine) return;
     engine.close();
-    // The runtime forgot the work too, so that it never ends.
-    this.#work.clear();
-    this.#tellIdle();
+    // The runtime forgot the work too.
+    this.#work.forget();
     this.#onFinished(engine, brokenError());
   }
 
@@ -914,7 +895,7 @@ export class Elector {
     this.#fence = fence;
     publish('term', () => ({ group: this.config.lockfilePath, term: term.token, how: 'acquired' }));
     this.#tellLog('info', 'acquired', 'this member leads', term.token);
-    const stopped = this.#beginWork();
+    const stopped = this.#work.begin();
     const { failed, fine } = this.#call('onAcquireLeadership', term);
     void fine.then((ok) => {
       stopped();
@@ -941,7 +922,7 @@ export class Elector {
       if (!this.#term || numberOf(this.#term) !== number) return;
       noteEnd(this.#term, reason, this.#causeOf(engine, reason));
       // A session that begins in this turn waits for what is told in the next one.
-      told = this.#beginWork();
+      told = this.#work.begin();
     });
   }
 
@@ -960,10 +941,10 @@ export class Elector {
       // The rest follows all the same: an election that never learns that the work has ended never competes again.
       void Promise.resolve().then(() => endTerm(term, reason));
     }
-    const stopped = this.#beginWork();
+    const stopped = this.#work.begin();
     // It may have been seen earlier than it is told.
     void this.#call('onLoseLeadership', { term: term.token, reason: lossOf.get(term) }).fine.then(stopped);
-    this.#afterWork(() => engine.workEnded(number));
+    this.#work.after(() => engine.workEnded(number));
   }
 
   #onFinished(engine, error) {
@@ -1017,7 +998,7 @@ const slotOptions = (given) => {
 };
 
 const scheduleOf = (slot, options = {}) => {
-  const slotMs = slot instanceof Date ? slot.getTime() : slot;
+  const slotMs = timeOf(slot) ?? slot;
   if (typeof slotMs === 'number' && slotMs > 0 && slotMs < EARLIEST_SLOT_MS) {
     const rule = 'is the scheduled time in milliseconds since 1970, and this lies before 1974: is it in seconds?';
     throw new EdgelectError(`slot = ${slotMs}: ${rule}`, { code: 'EDGELECT_CONFIG', field: 'slot' });
@@ -1040,6 +1021,19 @@ const hearsSignals = () => {
   const { Deno, process } = globalThis;
   if (typeof process?.on !== 'function' || hasSingleClock()) return false;
   return Deno !== undefined || process.getBuiltinModule?.('node:worker_threads')?.isMainThread !== false;
+};
+
+/** Refuses a list of signals of which one could never come: a listener for it would wait in silence. */
+const checkSignals = (signals) => {
+  const isSignal = (name) => typeof name === 'string' && /^SIG[A-Z0-9]+$/.test(name);
+  if (!Array.isArray(signals) || signals.length === 0 || ![...signals].every(isSignal)) {
+    throw wrongOption('signals', signals, 'must be a list of names such as SIGTERM');
+  }
+  const known = globalThis.process.getBuiltinModule?.('node:os')?.constants?.signals;
+  // A runtime that does not even name this one tells nothing.
+  const unknown = known?.SIGTERM === undefined ? undefined : signals.find((name) => known[name] === undefined);
+  if (unknown === undefined) return;
+  throw new EdgelectError(`signals = ${unknown.slice(0, 60)}: there is no such signal here`, { code: 'EDGELECT_CONFIG', field: 'signals' });
 };
 
 const defined = (options) =>

@@ -1,9 +1,10 @@
 // Many groups in one process. How requests share a budget, and when each group begins, is decided in src/electors/.
 import { Elector } from './elector.js';
 import { checkGroup, limitsOf, show } from './engine.js';
-import { lenient, optionsOf, signalOf, toJson, unlessAborted, wrongOption } from './errors.js';
+import { STOP_OPTIONS, callOptions, lenient, optionsOf, signalOf, toJson, unlessAborted, wrongOption } from './errors.js';
 import { METRICS_PATH, PAGE_PATH, STATUS_PATH, showing, urlOf } from './health.js';
-import { CALLBACKS, HAS_PAGE, INSIDE, Judgement, SAMPLES, SHARED, SharedBudget, SharedTimers } from './shared.js';
+import { hasSingleClock, ownTimers } from './host.js';
+import { CALLBACKS, HAS_PAGE, INSIDE, Judgement, SAMPLES, SHARED, SharedBudget, SharedTimers, Work, callbacksOf } from './shared.js';
 
 const TAKES = 'an Electors takes an object with storage and the options that its groups have in common';
 /** The options that one runtime or one storage has, so that no group has others. */
@@ -20,6 +21,8 @@ export class Electors {
   #judgement = new Judgement();
   /** Each group's elector, and what it needs of the rate. */
   #groups = new Map();
+  /** The work of each group, also of one that was removed, while it goes on. */
+  #works;
   #need = 0;
   #added = 0;
 
@@ -34,13 +37,13 @@ export class Electors {
     if (settings.lockfilePath !== undefined) {
       throw wrongOption('lockfilePath', settings.lockfilePath, 'each group has its own: electors.add(lockfilePath)');
     }
-    const own = (callback) => (typeof callback === 'function' ? callback.bind(given) : callback);
-    const callbacks = Object.fromEntries(CALLBACKS.map((name) => [name, own(given[name])]));
+    const callbacks = callbacksOf(given);
     this.#options = { storage, unref, releaseOnStop, probe, warn, log, logLevel, peerTls, page, heartbeat, ...settings, ...callbacks };
     // What is wrong with them is wrong for every group.
     this[HAS_PAGE] = new Elector(this.#optionsOf('check'))[HAS_PAGE];
+    this.#works = given[SHARED]?.works ?? new Map();
     this.#limits = JSON.stringify(limits);
-    this.#timers = new SharedTimers(unref);
+    this.#timers = timersOf(unref);
     this.#budget = new SharedBudget(this.#limits, this.#timers);
   }
 
@@ -51,14 +54,16 @@ export class Electors {
     const { lockfilePath } = own;
     if (typeof lockfilePath !== 'string') throw wrongOption('lockfilePath', lockfilePath, 'must be a text: the key of the lease object');
     const [timers, budget, judgement] = [this.#timers, this.#budget, this.#judgement];
-    const shared = Object.assign(own[SHARED] ?? {}, { timers, budget, judgement, delayMs: 0 });
-    const elector = new Elector({ ...this.#optionsOf(lockfilePath), ...own, [SHARED]: shared });
+    const work = this.#works.get(lockfilePath) ?? new Work();
+    const shared = Object.assign(own[SHARED] ?? {}, { timers, budget, judgement, work, delayMs: 0 });
+    const elector = new Elector({ ...this.#optionsOf(lockfilePath), ...ofItsOwn(own), ...callbacksOf(own), [SHARED]: shared });
     const before = JSON.stringify({ groups: this.#groups.size, need: this.#need, added: this.#added });
     const { frequentInterval } = elector.config;
     const found = checkGroup(this.#limits, lockfilePath, this.#groups.has(lockfilePath), frequentInterval, before);
     shared.delayMs = found.delayMs;
     this.#need = found.need;
     this.#added += 1;
+    this.#works.set(lockfilePath, work);
     this.#groups.set(lockfilePath, { elector, shared, need: found.own });
     return elector;
   }
@@ -78,21 +83,29 @@ export class Electors {
   async remove(lockfilePath, options) {
     const group = this.#groups.get(lockfilePath);
     if (!group) return false;
-    await group.elector.stop(options);
+    // One with a wrong option has stopped all the same.
+    const wrong = await group.elector.stop(options).catch((error) => {
+      if (error?.code !== 'EDGELECT_CONFIG') throw error;
+      return error;
+    });
     if (this.#groups.get(lockfilePath) === group) {
       this.#groups.delete(lockfilePath);
       this.#need -= group.need;
+      group.shared.work.after(() => this.#groups.has(lockfilePath) || this.#works.delete(lockfilePath));
     }
+    if (wrong) throw wrong;
     return true;
   }
 
   async stop(options) {
-    // Each elector begins to stop, and says what is wrong with the options in the end.
-    const signal = lenient().read(() => signalOf(options));
+    // Each elector begins to stop before it is said what is wrong with the options.
+    const { read, throwWrong } = lenient();
+    read(() => callOptions(options, STOP_OPTIONS, 'stop'));
+    const signal = read(() => signalOf(options));
     const { maxRequestsPerSecond: rate } = JSON.parse(this.#limits);
     const apartMs = Math.max(RELEASES_APART_MS, rate ? 1_000 / rate : 0);
     // Its own: with `unref` the shared one would let the process end before all leases are released.
-    const timers = new SharedTimers(false);
+    const timers = timersOf(false);
     let releases = 0;
     // One that is stopped from within is stopped first, so that its term is over when this resolves.
     const electors = [...this].sort((one, other) => other[INSIDE] - one[INSIDE]);
@@ -111,6 +124,7 @@ export class Electors {
     const ending = Promise.allSettled(stops);
     const failed = (await (inside ? Promise.allSettled([stops[0]]) : ending)).find(({ status }) => status === 'rejected');
     if (failed) throw failed.reason;
+    throwWrong();
   }
 
   status() {
@@ -155,6 +169,13 @@ export class Electors {
     return options;
   }
 }
+
+/** The options that are there: undefined and null are no values of a group's own. */
+const ofItsOwn = (own) => Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined && value !== null));
+
+/** A heap goes by the clock. A single clock may be stepped back, which only timers of the runtime bring to light, and timers end with
+ * their event, which must take no others with them. */
+const timersOf = (unref) => (hasSingleClock() ? ownTimers(unref) : new SharedTimers(unref));
 
 const answer = (status, body) =>
   new Response(JSON.stringify(body), { status, headers: { 'content-type': 'application/json', 'cache-control': 'no-store' } });

@@ -28,10 +28,18 @@ export const callOptions = (given, names, taker) => {
   return options;
 };
 
-/** How a storage says that it keeps records: a text or nothing. Anything else would break the wasm's glue. */
+/** Those of every stop. */
+export const STOP_OPTIONS = ['park', 'release', 'signal'];
+
+/** As in src/lease.rs. */
+const FORMATS = ['native', 'kubernetes'];
+
+/** How a storage says that it keeps records, if it does. Anything else would break the wasm's glue, or the first request. */
 export const checkFormat = (format) => {
-  if (format === undefined || format === null || typeof format === 'string') return format;
-  throw wrongOption('format', format, 'must be native or kubernetes');
+  if (format === undefined || format === null || FORMATS.includes(format)) return format;
+  const rule = 'must be native or kubernetes';
+  if (typeof format !== 'string') throw wrongOption('format', format, rule);
+  throw new EdgelectError(`format = ${JSON.stringify(format.slice(0, 60))}: ${rule}`, { code: 'EDGELECT_CONFIG', field: 'format' });
 };
 
 /** The shortest time between two writes that a storage says of itself. */
@@ -52,6 +60,15 @@ export const textOf = (thrown) => {
     return String(thrown?.message ?? thrown);
   } catch {
     return 'something that has no text';
+  }
+};
+
+/** The time of a `Date`, of whatever realm; undefined for anything else. */
+export const timeOf = (value) => {
+  try {
+    return Date.prototype.getTime.call(value);
+  } catch {
+    return undefined;
   }
 };
 

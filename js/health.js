@@ -2,7 +2,7 @@
 import { bucketOf } from './bucket.js';
 import { show } from './engine.js';
 import { unrefTimer } from './host.js';
-import { R2Storage } from './r2.js';
+import { R2Storage, bindingOf } from './r2.js';
 import { HAS_PAGE } from './shared.js';
 
 export const HEALTH_PATH = '/health/leadership';
@@ -39,8 +39,9 @@ let lastPlace = 0;
 
 const placeOf = (storage) => {
   if (bucketOf(storage)) return 0;
-  if (!places.has(storage)) places.set(storage, (lastPlace += 1));
-  return places.get(storage);
+  const place = bindingOf(storage) ?? storage;
+  if (!places.has(place)) places.set(place, (lastPlace += 1));
+  return places.get(place);
 };
 
 /** The answer out of the stored record, by an engine that `open` makes for it. The sessions that have `ended` here do not lead,

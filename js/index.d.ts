@@ -414,7 +414,8 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * slot that runs is closed undone. The process then ends as soon as nothing else keeps it alive; a second signal ends it at
    * once. From then on `lead` resolves to `undefined`, at once or as soon as nothing runs under a term, and `start` and
    * `runScheduled` reject with `EDGELECT_STOPPED`. Returns a function that takes this back.
-   * @throws EdgelectError `EDGELECT_CONFIG` where no signal comes: on Workers, and in the worker threads of Node and Bun. */
+   * @throws EdgelectError `EDGELECT_CONFIG` where no signal comes: on Workers, and in the worker threads of Node and Bun; for an empty
+   * list, and for a name that is no signal of this machine. */
   stopOnSignals(signals?: string[]): () => void;
   /** As `stop`, but sits out for a lease and then competes again. @throws as `stop`. */
   resign(options?: { signal?: AbortSignal }): Promise<void>;
@@ -510,7 +511,7 @@ export interface ElectorsOptions<S extends AnyStorage = FencedStorage>
   onStatus?(status: Status, group: string): void | Promise<void>;
 }
 
-/** One group of an `Electors`: its own options come before the common ones. */
+/** One group of an `Electors`: its own options come before the common ones, unless they are undefined or null. */
 export type GroupOptions<S extends AnyStorage = FencedStorage> = Omit<ElectorOptions<S>, 'storage' | 'unref' | 'probe' | 'page' | 'lockfilePath'> & {
   lockfilePath: string;
 };
@@ -524,9 +525,9 @@ export interface ElectorsStatus {
   groups: Status[];
 }
 
-/** Up to 10000 groups in one process, over one storage: one timer, one budget of connections and requests, one judgement of
- * the store. A group begins to compete up to one `frequentInterval` late, so that the renewals of many spread over it. One that fails
- * does not touch the others. */
+/** Up to 10000 groups in one process, over one storage: one timer (on Workers each group has its own), one budget of connections
+ * and requests, one judgement of the store. A group begins to compete up to one `frequentInterval` late, so that the renewals of many spread
+ * over it. One that fails does not touch the others. */
 export class Electors<S extends AnyStorage = FencedStorage> implements AsyncDisposable, Iterable<Elector<S>> {
   /** @throws EdgelectError with `code: 'EDGELECT_CONFIG'` and `field` for an option that breaks a rule. */
   constructor(options?: ElectorsOptions<S>);
@@ -537,7 +538,8 @@ export class Electors<S extends AnyStorage = FencedStorage> implements AsyncDisp
    * for `maxRequestsPerSecond`: each sends one request per `frequentInterval`. */
   add(group: string | GroupOptions<S>): Elector<S>;
   get(lockfilePath: string): Elector<S> | undefined;
-  /** Stops the elector of a group, as its `stop` does, and takes the group off. False if there is none. */
+  /** Stops the elector of a group, as its `stop` does, and takes the group off. False if there is none. One that is added again
+   * claims nothing while work of the old one goes on. */
   remove(lockfilePath: string, options?: { park?: boolean; release?: boolean; signal?: AbortSignal }): Promise<boolean>;
   /** Stops all electors, those that lead 5 ms apart or as far as `maxRequestsPerSecond` demands, so that every lease is released;
    * the groups stay. Called inside a callback or the work of any of them it waits for nobody, as `stop` of an elector. */
@@ -581,12 +583,14 @@ export interface ShardsStatus extends ElectorsStatus {
 export class Shards<S extends FencedStorage = FencedStorage> implements AsyncDisposable {
   /** @throws EdgelectError `EDGELECT_CONFIG` for an option that breaks a rule, and for a storage without versions. */
   constructor(options: ShardsOptions<S>);
-  /** Begins to take part; resolves when the store has answered for each shard. Stops when the signal fires. */
+  /** Begins to take part; resolves when the store has answered for each shard. Stops when the signal fires. Nobody has to wait for
+   * it where `onError` is given, as with the `start` of an elector. */
   start(options?: { signal?: AbortSignal }): Promise<void>;
   /** Gives everything back: as `stop` of an elector. */
   stop(): Promise<void>;
   /** Starts, and runs the work for each shard in each of its terms: `term.signal` fires when the term ends. If the work
-   * ends earlier, the shard is given up for a while. Resolves after the signal fired or a `stop`.
+   * ends earlier, the shard is given up for a while. Resolves after the signal fired or a `stop`. A shard whose work outlives a
+   * stop is not claimed again here before that work has ended.
    * @throws EdgelectError `EDGELECT_STORE` where the store can't be used; `EDGELECT_BUSY` if it is started already; the signal's
    * reason where that fired before it began. */
   lead(work: (shard: number, term: Term) => void | Promise<void>, options?: { signal?: AbortSignal }): Promise<void>;
@@ -643,10 +647,11 @@ export interface DoctorOptions {
   /** For how many milliseconds the object is left alone before its conditions are broken once more: a store may keep them only
    * for what it has just written. 0 leaves these steps out, the most is 3600000. Default 1100. */
   age?: number;
-  /** Hears the name of each step before it is taken. */
-  onBegin?(step: DiagnosedStep['step']): void;
+  /** Hears the name of each step before it is taken, which does not wait for it. What it or `onStep` throws or rejects with ends the
+   * probe: `doctor` rejects with it. */
+  onBegin?(step: DiagnosedStep['step']): void | Promise<void>;
   /** Hears each step when it is done. */
-  onStep?(step: DiagnosedStep): void;
+  onStep?(step: DiagnosedStep): void | Promise<void>;
 }
 
 /** `unclear`: nothing can be concluded, as from a store that is busy or forbids it. */

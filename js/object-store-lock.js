@@ -1,7 +1,8 @@
 // What users of an `ObjectStoreBasedLock` and its `LeaderElectionConfig` know, as a view of a storage and of the options.
 import { bucketOf } from './bucket.js';
+import { plainOf } from './checkpoint.js';
 import { leaderElection, unheldNumber } from './engine.js';
-import { EdgelectError, callOptions, isLost, optionsOf, signalOf, textOf, wrongOption } from './errors.js';
+import { EdgelectError, callOptions, optionsOf, signalOf, textOf, wrongOption } from './errors.js';
 import { bytesOf, validEtag } from './host.js';
 import { Objects } from './objects.js';
 import { checkNoBinding } from './r2.js';
@@ -69,23 +70,13 @@ const objectsOf = (storage) => {
   return new Objects(bucket);
 };
 
-const RECORD_RULE = 'must be an object with holderIdentity, leaseDuration, acquireTime, renewTime and leaderTransitions, and nothing in it '
-  + 'that JSON would lose: no NaN, no function';
+const RECORD_RULE = 'must be a plain object with holderIdentity, leaseDuration, acquireTime, renewTime and leaderTransitions, and nothing '
+  + 'in it that JSON would change or lose: no NaN, no function, no Map, no Date that is none';
 
 const recordText = (record) => {
-  let json;
-  if (typeof record === 'object' && record !== null && !Array.isArray(record)) {
-    try {
-      json = JSON.stringify(record, (_name, value) => {
-        if (isLost(value)) throw value;
-        return value;
-      });
-    } catch {
-      // A value that JSON loses, or a circle.
-    }
-  }
-  if (typeof json !== 'string') throw wrongOption('record', record, RECORD_RULE);
-  return json;
+  const plain = plainOf(record, 'record', RECORD_RULE);
+  if (typeof plain !== 'object' || plain === null || Array.isArray(plain)) throw wrongOption('record', record, RECORD_RULE);
+  return JSON.stringify(plain);
 };
 
 const readFound = (found, place) => {

@@ -4,6 +4,11 @@ import { checkFormat, checkNames, optionsOf, wrongOption } from './errors.js';
 const LIMIT = 65_537;
 const METHODS = ['head', 'get', 'put'];
 
+const bindings = new WeakMap();
+
+/** The binding under an `R2Storage`: events that each make a storage anew have it in common. */
+export const bindingOf = (storage) => bindings.get(storage);
+
 /** Whether a binding is an R2 bucket. A service binding seems to have every method, and one that no bucket has. */
 export const isR2Bucket = (binding) =>
   typeof binding === 'object' && binding !== null && METHODS.every((name) => typeof binding[name] === 'function') && typeof binding.fetch !== 'function';
@@ -24,6 +29,7 @@ export class R2Storage {
     const { format = 'native' } = optionsOf(options, 'an R2Storage takes a binding and an object with format');
     checkNames(options ?? {}, ['format'], 'an R2Storage');
     this.#bucket = binding;
+    bindings.set(this, binding);
     /** How the lease is written down; the elector asks for it. */
     this.format = checkFormat(format);
     /** R2 takes one write a second of each object, in milliseconds. */

@@ -4,7 +4,7 @@ import { Electors } from './electors.js';
 import { newShards, shardPaths } from './engine.js';
 import { EdgelectError, callOptions, optionsOf, signalOf, toJson, wrongOption } from './errors.js';
 import { isLocker, unfencedError } from './locker.js';
-import { FIXED, HAS_PAGE, INSIDE, SHARED, calledBack } from './shared.js';
+import { FIXED, HAS_PAGE, INSIDE, SHARED, calledBack, callbacksOf } from './shared.js';
 
 const OWN = ['prefix', 'shards', 'onAcquire', 'onLose'];
 /** The timings decide how the shards are watched; the rest of an elector's options belongs to it. */
@@ -17,6 +17,8 @@ export class Shards {
   #onAcquire;
   #onLose;
   #work = null;
+  /** That of each shard, by its path: what an earlier session left running keeps the next one from its shard. */
+  #works = new Map();
   /** While it runs. */
   #session = null;
   /** The last one that ran, and while it ends, its end. */
@@ -24,10 +26,20 @@ export class Shards {
   #ending = null;
   /** How often `stop` was called: a start that waits gives way to a later stop. */
   #stops = 0;
+  /** What `onError` has heard. */
+  #heard = new WeakSet();
 
   constructor(options) {
     const given = optionsOf(options, `a Shards takes an object with storage, ${OWN.join(', ')} and the options of an Electors`);
-    const { prefix, shards, onAcquire, onLose, ...rest } = given;
+    const { prefix, shards, onAcquire, onLose, ...plainly } = given;
+    const rest = { ...plainly, ...callbacksOf(given) };
+    const { onError } = rest;
+    if (typeof onError === 'function') {
+      rest.onError = (error, group) => {
+        this.#heard.add(error);
+        return onError(error, group);
+      };
+    }
     if (typeof prefix !== 'string') throw wrongOption('prefix', prefix, 'must be a text: what the shards\' lockfilePaths begin with');
     if (typeof shards !== 'number') throw wrongOption('shards', shards, 'must be a whole number: the same for all members');
     for (const [name, callback] of Object.entries({ onAcquire, onLose })) {
@@ -45,7 +57,13 @@ export class Shards {
     [this.#onAcquire, this.#onLose] = [onAcquire?.bind(given), onLose?.bind(given)];
   }
 
-  async start(options) {
+  start(options) {
+    // As with an elector: whoever has heard of it by `onError` need not wait for the start as well.
+    const started = this.#start(options, () => void started.catch(() => {}));
+    return started;
+  }
+
+  async #start(options, markHandled) {
     const signal = signalOf(callOptions(options, ['signal'], 'start'));
     signal?.throwIfAborted();
     const stops = this.#stops;
@@ -62,6 +80,7 @@ export class Shards {
     try {
       await started;
     } catch (error) {
+      if (this.#heard.has(error)) markHandled();
       await this.#fail(session, error);
       throw error;
     }
@@ -125,7 +144,7 @@ export class Shards {
   #newSession() {
     // The leases name the members, so that each has a name of its own.
     const serverId = this.#options.serverId ?? crypto.randomUUID();
-    const all = new Electors({ ...this.#options, serverId });
+    const all = new Electors({ ...this.#options, serverId, [SHARED]: { works: this.#works } });
     const session = { all, shared: [], electors: [], decides: null, stoppers: new Set(), forget: () => {} };
     session.ended = new Promise((resolve, reject) => Object.assign(session, { finish: resolve, fail: reject }));
     session.ended.catch(() => {});
@@ -133,10 +152,21 @@ export class Shards {
       const shared = { competes: false };
       session.shared.push(shared);
       const seat = shard === this.#paths.length - 1;
-      const own = seat ? { onNewLeader: undefined, onStatus: undefined } : this.#callbacksOf(shard, () => session.electors[shard]);
+      const own = seat ? { onNewLeader: unheard, onStatus: unheard } : this.#callbacksOf(shard, () => session.electors[shard]);
       session.electors.push(all.add({ ...own, lockfilePath, [SHARED]: shared }));
+      this.#awaitOldWork(shared);
     }
     return session;
+  }
+
+  /** Work of an earlier session keeps this one from claiming the shard. */
+  #awaitOldWork(shared) {
+    shared.barred = shared.work.goesOn;
+    if (!shared.barred) return;
+    shared.forget = shared.work.after(() => {
+      shared.barred = false;
+      if (shared.claims) shared.engine.compete(true);
+    });
   }
 
   #callbacksOf(shard, elector) {
@@ -186,8 +216,12 @@ export class Shards {
     }
     session.decides ??= newShards(engines);
     for (const [at, what] of session.decides()) {
+      const shared = session.shared[at];
       if (what === 'give') void session.electors[at].resign().catch(() => {});
-      else engines[at].compete(what === 'claim');
+      else {
+        shared.claims = what === 'claim';
+        engines[at].compete(shared.claims && !shared.barred);
+      }
     }
   }
 
@@ -199,6 +233,7 @@ export class Shards {
     if (this.#session !== session) return;
     [this.#session, this.#last] = [null, session];
     session.forget();
+    for (const { forget } of session.shared) forget?.();
     const { all } = session;
     // Again, because the first one waits for nobody where it is called from within the work.
     this.#ending = all.stop().then(() => all.stop()).finally(() => {
@@ -208,6 +243,9 @@ export class Shards {
     await this.#ending;
   }
 }
+
+/** The seat is no shard, whose leader or status an application could mean. */
+const unheard = () => {};
 
 /** The options without what a single elector has not. */
 const plain = ({ maxConnections: _connections, maxRequestsPerSecond: _rate, ...options }) => options;

@@ -15,6 +15,46 @@ export const SAMPLES = Symbol('samples');
  * and must not wait for themselves. */
 export const INSIDE = Symbol('inside');
 
+/** What has to stop before a group's lease is released and another term is claimed: all that runs under its terms or for their
+ * end, of every session there was. */
+export class Work {
+  #running = new Set();
+  /** Who waits for all of it to have stopped. */
+  #idle = new Set();
+
+  get goesOn() {
+    return this.#running.size > 0;
+  }
+
+  /** Lists one. Returns a function that removes it. Called before it begins: its first part may give the term up, and the lease
+   * waits for what is listed then. */
+  begin() {
+    const one = {};
+    this.#running.add(one);
+    return () => {
+      this.#running.delete(one);
+      if (!this.goesOn) this.#tellIdle();
+    };
+  }
+
+  /** Calls `then` at the turn after all of it has stopped; returns a function that takes this back. */
+  after(then) {
+    this.#idle.add(then);
+    if (!this.goesOn) this.#tellIdle();
+    return () => this.#idle.delete(then);
+  }
+
+  /** The runtime forgot it, so that it never ends. */
+  forget() {
+    this.#running.clear();
+    this.#tellIdle();
+  }
+
+  #tellIdle() {
+    for (const then of this.#idle) void Promise.resolve().then(() => this.#idle.delete(then) && then());
+  }
+}
+
 /** Calls a callback or the work of an elector. */
 export const calledBack = (elector, call) => {
   const before = elector[INSIDE];
@@ -28,6 +68,12 @@ export const calledBack = (elector, call) => {
 
 /** The options of an elector that are called. */
 export const CALLBACKS = ['onAcquireLeadership', 'onLoseLeadership', 'onNewLeader', 'onSuspect', 'onRecover', 'onError', 'onStatus'];
+
+/** The callbacks among options, bound to them. Not only own properties: an instance of a class has its methods elsewhere. */
+export const callbacksOf = (options) => {
+  const given = CALLBACKS.map((name) => [name, options[name]]).filter(([, callback]) => callback !== undefined && callback !== null);
+  return Object.fromEntries(given.map(([name, callback]) => [name, typeof callback === 'function' ? callback.bind(options) : callback]));
+};
 
 /** The options that an elector keeps to its end, and that are no settings of its election. */
 export const FIXED = ['storage', 'unref', 'releaseOnStop', 'probe', 'warn', 'log', 'logLevel', 'page', ...CALLBACKS];

@@ -48,17 +48,22 @@ export class Many {
     if (this.#underWay.size > this.most) this.#face.broke('no more requests at once than may be', `${this.#underWay.size} of ${this.most}`);
   }
 
-  /** The groups go on, only a request that is under way has a turn, and each of the other groups has one leader of the two. */
+  /** Only a request that is under way has a turn, and each of the other groups has one leader of the two. */
   judge(rival) {
     const { underWay } = this.#electors.status();
     if (underWay > this.#underWay.size) this.#face.broke('a turn is given back', `${underWay} have one, ${this.#underWay.size} are under way`);
-    this.#looks += 1;
-    const silentMs = this.#face.runtime.now - this.#sentMs;
-    if (this.#looks > ENOUGH && silentMs > this.#patienceMs) this.#face.broke('the groups go on', `nothing was sent for ${silentMs} ms`);
+    this.judgeSilence();
     if (!rival) return;
     for (const [number, other] of this.#others.entries()) {
       if (other.isLeader() && rival.#others[number].isLeader()) this.#face.broke('I1 one leads another group', other.config.lockfilePath);
     }
+  }
+
+  /** The groups go on. Asks them nothing, which would show them a step of their clock. */
+  judgeSilence() {
+    this.#looks += 1;
+    const silentMs = this.#face.runtime.now - this.#sentMs;
+    if (this.#looks > ENOUGH && silentMs > this.#patienceMs) this.#face.broke('the groups go on', `nothing was sent for ${silentMs} ms`);
   }
 
   close() {

@@ -4,9 +4,10 @@
 const LOST = `      onOver: (reason) => this.#onLost(number, reason),
       onSeen: (reason) => noteEnd(term, reason, this.#causeOf(engine, reason)),`;
 const TOLD = "    void this.#call('onLoseLeadership', { term: term.token, reason: lossOf.get(term) }).fine.then(stopped);";
-const WAITS = `    if (this.#work.size > 0) void this.#runAfterWork(engine);
+const WAITS = `    if (this.#work.goesOn && this.#shared?.competes === undefined) void this.#runAfterWork(engine);
     else engine.run(this.#probe);`;
 const RESIGNS = "      // Within a callback the engine's own word comes later.\n      if (holds()) this.#onLost(number, 'resigned');";
+const CHOOSES = '(hasSingleClock() ? ownTimers(unref) : new SharedTimers(unref))';
 
 export const MUTANTS = [
   { name: 'fence-tells-nobody', near: 140, file: 'elector.js', from: LOST, to: LOST.replace('this.#onLost(number, reason)', 'reason') },
@@ -14,7 +15,7 @@ export const MUTANTS = [
   { name: 'signal-fires-late', file: 'elector.js', from: '      term.#fire(term.#loss);', to: '      setTimeout(() => term.#fire(term.#loss), 500);' },
   { name: 'loss-is-not-told', file: 'elector.js', from: TOLD, to: '    stopped();' },
   { name: 'new-session-beside-old-work', file: 'elector.js', from: WAITS, to: '    engine.run(this.#probe);' },
-  { name: 'released-under-work', file: 'elector.js', from: '    this.#afterWork(() => engine.workEnded(number));', to: '    engine.workEnded(number);' },
+  { name: 'released-under-work', file: 'elector.js', from: '    this.#work.after(() => engine.workEnded(number));', to: '    engine.workEnded(number);' },
   { name: 'resigns-after-the-callback', file: 'elector.js', from: RESIGNS, to: '' },
   { name: 'abort-reaches-no-fetch', file: 'host.js', from: '      return () => controller.abort();', to: '      return () => {};' },
   { name: 'lost-work-counts', file: 'elector.js', from: '        if (!term.signal.aborted) return value;', to: '        return value;' },
@@ -30,5 +31,6 @@ export const MUTANTS = [
   { name: 'answers-unproven', file: 'elector.js', from: "'edgelect-proof': proof, ", to: '' },
   { name: 'turn-is-kept', file: 'host.js', from: '    leave?.();\n', to: '' },
   { name: 'shared-timer-fires-once', near: 45, file: 'shared.js', from: '  #fire() {\n    this.#armedMs = Infinity;\n', to: '  #fire() {\n' },
+  { name: 'one-clock-shares-timers', near: 90, file: 'electors.js', from: CHOOSES, to: 'new SharedTimers(unref)' },
   { name: 'who-waits-is-told-late', near: 80, file: 'elector.js', from: '    this.#questions.turn(engine);\n    if (engine !== this.#engine) return;\n    if (this.#starters', to: '    if (engine !== this.#engine) return;\n    if (this.#starters' },
 ];

@@ -27,8 +27,10 @@ export class Runtime {
   #sessionOf;
   #closed = false;
   /** The world's clocks, which move only while it runs. */
-  #mono = 0;
+  #timersMs = 0;
   #wall = 0;
+  /** Whether its wall clock is the only one, as on Workers. */
+  single = false;
   /** How far time goes on after the schedule. */
   #aheadMs = 0;
   /** The names of those who sent something or heard something since the last turn. */
@@ -46,12 +48,13 @@ export class Runtime {
 
   /** The world has gone on. */
   readClocks() {
-    this.#mono = this.#world.mono();
+    this.#timersMs = this.#world.timers();
     this.#wall = this.#world.wall();
   }
 
+  /** What timers go by. */
   get now() {
-    return this.#mono + this.#aheadMs;
+    return this.#timersMs + this.#aheadMs;
   }
 
   get wall() {
@@ -189,6 +192,8 @@ const responseOf = (status, headers, body) => {
 /** Everything that needs no time happens. */
 export const settle = () => new Promise((resolve) => real.setImmediate(resolve));
 
+const WORKERS = { userAgent: 'Cloudflare-Workers' };
+
 let runtime;
 
 /** From now on the process lives in this runtime. */
@@ -202,8 +207,10 @@ export const virtual = () => {
   globalThis.setInterval = (callback, ms) => runtime.set(callback, ms, { every: true });
   globalThis.clearTimeout = (timer) => runtime.clear(timer);
   globalThis.clearInterval = globalThis.clearTimeout;
-  globalThis.performance.now = () => runtime.now;
+  globalThis.performance.now = () => (runtime.single ? runtime.wall : runtime.now);
   Date.now = () => runtime.wall;
+  const { navigator } = globalThis;
+  Object.defineProperty(globalThis, 'navigator', { get: () => (runtime?.single ? WORKERS : navigator), configurable: true });
   globalThis.fetch = (url, init) => runtime.fetch(url, init);
   crypto.getRandomValues = (array) => runtime.random(array);
 };

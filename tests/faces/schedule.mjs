@@ -14,7 +14,7 @@ const ONE_OPERATOR_IN = 3;
 const ONE_HEARS_STATUS_IN = 3;
 /** Of sixteen schedules the one whose members are over a lock service, beside Rust's over the store. */
 const LOCKERS = 2;
-/** And the one whose members lead other groups as well. */
+/** And the one whose members lead other groups as well; every second one of these runs where there is one clock. */
 const MANY = 3;
 /** How much of a stack is told. */
 const FRAMES = 20;
@@ -31,13 +31,13 @@ export const runSchedule = async ({ newWorld, pack, seed, keep = false, reads = 
   // Where an error was made is for readers; finding out costs more than most of what a schedule does.
   Error.stackTraceLimit = keep ? FRAMES : 0;
   const chance = newChance(seed);
-  const world = newWorld(seed, keep, 1 + chance.below(2));
-  const { members: options, leases, slots, byStorage } = JSON.parse(world.plan());
+  const world = newWorld(seed, keep, 1 + chance.below(2), seed % 32 === MANY);
+  const { members: options, leases, slots, byStorage, single } = JSON.parse(world.plan());
   const counts = {};
   const schedule = {
     // A name of its own: the package keeps what it has read of a bucket for the questions of peers, and each schedule has its own time.
     bucket: `jobs-${(runs += 1)}`,
-    world, chance, pack, engines: pack.ownWasm.engines.size, leases, leaseMs: Math.max(...leases), over: false, faces: new Map(),
+    world, chance, pack, single, engines: pack.ownWasm.engines.size, leases, leaseMs: Math.max(...leases), over: false, faces: new Map(),
     count: (what) => {
       counts[what] = (counts[what] ?? 0) + 1;
     },
@@ -53,7 +53,12 @@ export const runSchedule = async ({ newWorld, pack, seed, keep = false, reads = 
       world.note(`the process computes for ${ms} ms`);
       const stepped = world.block(ms);
       schedule.runtime.readClocks();
-      if (stepped) for (const face of schedule.faces.values()) face.standsNow(true);
+      schedule.steps(stepped);
+    },
+    /** Its clocks may have been stepped. To ask a member with one clock would show it that, and nobody does. */
+    steps: (stepped) => {
+      if (stepped && single) schedule.count('single clock stepped');
+      if (stepped && !single) for (const face of schedule.faces.values()) face.standsNow(true);
     },
   };
   schedule.runtime = new Runtime(world, seed, (name, conditional) => schedule.faces.get(name).asking(conditional));
@@ -61,6 +66,7 @@ export const runSchedule = async ({ newWorld, pack, seed, keep = false, reads = 
   schedule.runtime.sends = (name, ...sent) => schedule.faces.get(name).many?.sends(...sent);
   const objects = new Objects(schedule, newChance(seed ^ 0x0b7ec7));
   schedule.runtime.objects = (name, ...asked) => objects.fetch(schedule.faces.get(name), ...asked);
+  schedule.runtime.single = single;
   enter(schedule.runtime);
   try {
     await play(schedule, { options, slots, byStorage, reads, seed });
@@ -110,7 +116,7 @@ const play = async (schedule, { options, slots, byStorage, reads, seed }) => {
     runtime.readClocks();
     if (calls === undefined) break;
     const { answers, questions, triggers: fired, stepped } = JSON.parse(calls);
-    if (stepped) for (const face of faces.values()) face.standsNow(true);
+    schedule.steps(stepped);
     const tasks = [
       ...fired.map((one) => () => new Trigger(schedule, triggers++, alone(options[0])).run(one)),
       ...questions.map((question) => () => runtime.peerAt(question.addr).answers(question)),

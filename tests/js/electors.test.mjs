@@ -162,6 +162,29 @@ test('a group can be removed and added again, and answers by its name', async ()
   assert.deepEqual(led, [name]);
 });
 
+test('a group that is added again claims nothing while its old work goes on', async () => {
+  const [name] = namesOf(1);
+  const { storage } = await storageOf([name]);
+  const electors = electorsOf({ storage });
+  let [running, most] = [0, 0];
+  const deaf = async () => {
+    running += 1;
+    most = Math.max(most, running);
+    await new Promise((resolve) => setTimeout(resolve, 90_000));
+    running -= 1;
+  };
+  electors.add(name).lead(deaf).catch(() => {});
+  await runtime.pass(5_000);
+  assert.equal(running, 1);
+  await runtime.passing(electors.remove(name));
+  const again = electors.add(name);
+  again.lead(deaf).catch(() => {});
+  await runtime.pass(30_000);
+  assert.deepEqual([running, again.status().waiting.reason], [1, 'work']);
+  await runtime.pass(90_000);
+  assert.deepEqual([running, most, again.isLeader()], [1, 1, true]);
+});
+
 test('groups that the limits cannot hold, and options that are the same for all, are refused by name', async () => {
   const storage = new MemoryStorage();
   const code = 'EDGELECT_CONFIG';
@@ -173,6 +196,34 @@ test('groups that the limits cannot hold, and options that are the same for all,
   assert.throws(() => electors.add({}), { code, field: 'lockfilePath' });
   const slower = electors.add.bind(electors, { lockfilePath: 'b', frequentInterval: 9_000, leaderTimeout: 60_000 });
   assert.throws(slower, { field: 'maxRequestsPerSecond' }, 'the rate is used up');
+});
+
+test('an option of a group that is undefined or null is the one of all groups', async () => {
+  const heard = [];
+  const electors = electorsOf({ storage: new MemoryStorage(), leaderTimeout: 30_000, onStatus: (_status, group) => heard.push(group) });
+  for (const [lockfilePath, nothing] of [['one', undefined], ['two', null]]) {
+    const elector = electors.add({ lockfilePath, leaderTimeout: nothing, serverId: nothing, onStatus: nothing });
+    assert.deepEqual([elector.config.leaderTimeout, elector.config.serverId], [30_000, 'a'], String(nothing));
+    await runtime.passing(elector.start());
+  }
+  assert.deepEqual([...new Set(heard)], ['one', 'two']);
+});
+
+test('callbacks of a class instance are heard, whether it is of all groups or of one', async () => {
+  const heard = [];
+  class Told {
+    lockfilePath = 'one';
+
+    onError(_error, group = 'its own') {
+      heard.push([this.lockfilePath, group]);
+    }
+  }
+  const storage = { get: () => Promise.reject(new Error('no disk')), putIfMatch: () => Promise.reject(new Error('no disk')) };
+  const electors = new Electors(Object.assign(new Told(), { storage, serverId: 'a', lockfilePath: undefined }));
+  atEnd(() => runtime.passing(electors.stop()));
+  for (const group of [new Told(), 'two']) void electors.add(group).start().catch(() => {});
+  await runtime.pass(20_000);
+  assert.deepEqual(heard, [['one', 'its own'], [undefined, 'two']]);
 });
 
 test('a stop from within a callback of any group waits for nobody, and every lease is released', async () => {
@@ -208,4 +259,7 @@ test('a stop with a wrong option stops all groups, and then says so', async () =
   const { electors, released } = await allLead(namesOf(3));
   await assert.rejects(runtime.passing(electors.stop({ signal: 7 })), { code: 'EDGELECT_CONFIG', field: 'signal' });
   assert.equal(released().length, 3);
+  await assert.rejects(runtime.passing(electors.remove('tenants/0', { parked: true })), { code: 'EDGELECT_CONFIG', field: 'parked' });
+  assert.equal(electors.size, 2, 'it is stopped and taken off');
+  await assert.rejects(electorsOf({ storage: new MemoryStorage() }).stop({ relase: false }), { code: 'EDGELECT_CONFIG', field: 'relase' });
 });

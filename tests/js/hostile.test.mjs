@@ -59,6 +59,7 @@ const REFUSED = {
     ...misspelt([...OPTIONS, ...OWN_OPTIONS]),
     [{ storage: { head: nothing, get: nothing, put: nothing } }, 'storage', /^storage = \(object\): this is an R2 bucket binding, which a storage has to wrap: new R2Storage\(env\.BUCKET\)$/],
     ...['1s', -1, NaN, 60_001].map((writesApart) => [{ storage: { get: nothing, putIfMatch: nothing, writesApart } }, 'writesApart', /: must be milliseconds from 0 to 60000: the shortest time between two writes of one object$/]),
+    [{ storage: { get: nothing, putIfMatch: nothing, format: 'xml' } }, 'format', /^format = "xml": must be native or kubernetes$/],
     [{ credentials }, 'credentials'],
     [{ secretAccessKey: secret }, 'secretAccessKey'],
     [{ storage: 's3://bucket' }, 'storage'],
@@ -104,6 +105,7 @@ const REFUSED = {
     [{ credentials: undefined }, 'credentials.accessKeyId', /credentials are/],
     [{ credentials: { ...credentials, accessKeyId: credentials } }, 'credentials.accessKeyId'],
     [{ credentials: { ...credentials, accessKeyId: noJson } }, 'credentials.accessKeyId'],
+    ...[10n, Symbol('soon'), 'soon'].map((expiration) => [{ credentials: { ...credentials, expiration } }, 'credentials.expiration', /must be a Date/]),
     [{ kind: 'epochs' }, 'kind'],
     [{ format: 'yaml' }, 'format', /must be native or kubernetes/],
     [{ format: 1 }, 'format'],
@@ -132,6 +134,7 @@ const REFUSED = {
   'R2Storage with options': [(options) => new R2Storage({ head: nothing, get: nothing, put: nothing }, options), [
     [{ fromat: 'native' }, 'fromat', /^fromat = \(not shown\): no such option; an R2Storage takes format$/],
     [5, 'options', /an object with format/],
+    [{ format: 'xml' }, 'format', /"xml"/],
   ]],
   objectStoreLock: [lock, [
     [{ storage: {} }, 'storage'],
@@ -218,10 +221,6 @@ test('an option that a call does not have is refused, before anything begins, an
     await assert.rejects(give('SIGTERM'), refused('options', `options = (string): ${call} takes an object, such as { signal }`));
     assert.equal(elector.status().role, 'stopped');
   }
-  // What ends an elector must not fail for a name.
-  const { elector } = await leading();
-  await within(elector.resign('SIGTERM'));
-  await within(elector.stop({ singal: true }));
 });
 
 test('whatever it is given, a stop stops and a resignation resigns, and both say in the end what was wrong', async () => {
@@ -230,11 +229,21 @@ test('whatever it is given, a stop stops and a resignation resigns, and both say
     park: ['yes', Symbol('park'), 1n, { valueOf: untouched, toString: untouched }],
     release: [1, 'no'],
     signal: [{}, 7, { aborted: false, addEventListener() {} }],
+    relase: [false],
   };
-  for (const [call, field, value] of Object.entries(wrong).flatMap(([name, values]) => values.map((value) => ['stop', name, value])).concat([['resign', 'signal', 7]])) {
+  const both = [['resign', 'signal', 7], ['resign', 'park', true]];
+  for (const [call, field, value] of Object.entries(wrong).flatMap(([name, values]) => values.map((value) => ['stop', name, value])).concat(both)) {
     const { elector, losses, storage } = await leading(LONG);
     await assert.rejects(within(elector[call]({ [field]: value })), { code: 'EDGELECT_CONFIG', field }, inspect(value));
     assert.deepEqual([losses.length, elector.isLeader(), isReleased(storage)], [1, false, true], `${call}: ${inspect(value)}`);
+  }
+  for (const call of ['stop', 'resign']) {
+    for (const options of ['SIGTERM', 5, AbortSignal.abort()]) {
+      const { elector, losses } = await leading(LONG);
+      await assert.rejects(within(elector[call](options)), { code: 'EDGELECT_CONFIG', field: 'options' }, `${call} ${inspect(options)}`);
+      assert.equal(losses.length, 1);
+      await elector.stop();
+    }
   }
   const { elector } = await leading(LONG);
   await assert.rejects(elector.stop({ get park() { throw new Error('of the caller'); } }), /of the caller/);

@@ -212,9 +212,14 @@ test('what a storage of one\'s own answers, a record that JSON would change or t
   const [storage, circle] = [new MemoryStorage(), []];
   circle.push(circle);
   const lock = over(storage, KEY);
-  for (const more of [{ a: NaN }, { a: () => 1 }, { a: [1n] }, { a: Symbol('a') }, { a: circle }]) {
-    await assert.rejects(lock.create(record('a', more)), { code: 'EDGELECT_CONFIG', field: 'record' });
+  const holes = [1];
+  holes[2] = 3;
+  for (const value of [NaN, () => 1, [1n], Symbol('a'), circle, new Date(NaN), new Set([1]), new Map(), Promise.resolve(1), holes, [undefined]]) {
+    await assert.rejects(lock.create(record('a', { a: value })), { code: 'EDGELECT_CONFIG', field: 'record' });
   }
+  for (const none of [undefined, null, [], 'text', new Map()]) await assert.rejects(lock.create(none), { code: 'EDGELECT_CONFIG', field: 'record' });
+  await over(storage, 'dated').create(record('a', { at: new Date(0), left: undefined }));
+  assert.equal((await over(storage, 'dated').get()).record.at, '1970-01-01T00:00:00.000Z');
   const [least, most] = [JSON.stringify(record('a', { fill: '' })).length, 65_536];
   for (const fill of ['x'.repeat(most - least + 1), 'ü'.repeat((most - least) / 2 + 1)]) {
     const refused = { code: 'EDGELECT_CONFIG', field: 'record', message: /at most 65536/ };

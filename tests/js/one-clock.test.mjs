@@ -1,14 +1,15 @@
 // A host with one clock, as Workers are: what a look at a term may do, and what not (S11).
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Elector, Electors, MemoryStorage } from 'edgelect';
+import { Elector, Electors, MemoryStorage, R2Storage } from 'edgelect';
+import { keeper } from '../../js/credentials.js';
 import { Host, setTimer } from '../../js/host.js';
 import { atEnd } from './ending.mjs';
 import { replaced } from './group.mjs';
 import { virtualRuntime } from './virtual.mjs';
 
 Object.defineProperty(globalThis, 'navigator', { value: { userAgent: 'Cloudflare-Workers' }, configurable: true });
-const { settle, pass, passLooking, jumpTo, nextDueMs } = virtualRuntime();
+const { settle, pass, passLooking, jumpTo, step, forgetTimers, timers, nextDueMs } = virtualRuntime();
 const MINUTE = 60_000;
 const KEY = 'leader/one.json';
 
@@ -166,6 +167,74 @@ for (const [what, begin] of Object.entries({
   });
 }
 
+/** How a group's elector is made. */
+const MAKERS = {
+  alone: (storage, options) => member(storage, options),
+  'of many groups': (storage, { lockfilePath = KEY, ...options } = {}) => new Electors({ storage, serverId: 'a', ...options }).add(lockfilePath),
+};
+
+for (const [what, make] of Object.entries(MAKERS)) {
+  test(`s11 a clock that is stepped back while its elector leads ends the term before the lease is over: ${what}`, async () => {
+    const storage = await newGroup();
+    const elector = make(storage);
+    const { signal } = await leads(elector);
+    await pass(2_000);
+    step(-MINUTE);
+    await pass(elector.config.leaderTimeout);
+    assert.equal(signal.aborted, true, 'another member may lead by now');
+    await after(60_000, elector.stop({ release: false }));
+    step(MINUTE);
+  });
+}
+
+test('a limit of requests holds nobody up for the length of a step back', async () => {
+  const storage = await newGroup();
+  const elector = new Electors({ storage, serverId: 'a', maxRequestsPerSecond: 1 }).add(KEY);
+  void elector.start();
+  await pass(20_000);
+  assert.equal(elector.isLeader(), true);
+  step(-10 * MINUTE);
+  await pass(2 * MINUTE);
+  assert.equal(elector.isLeader(), true, 'it leads again');
+  await after(60_000, elector.stop({ release: false }));
+  step(10 * MINUTE);
+});
+
+test('s11 the groups of an Electors go on in the next event where the last one ended without a stop', async () => {
+  const storage = slow();
+  for (const name of ['one.json', 'two.json']) await after(5_000, member(storage, { lockfilePath: name }).init());
+  const electors = new Electors({ storage, serverId: 'a' });
+  const [first, second] = ['one.json', 'two.json'].map((name) => electors.add(name));
+  await leads(first);
+  forgetTimers();
+  await pass(20_000);
+  void second.start();
+  await pass(1_000);
+  assert.equal(second.isLeader(), true);
+  const { signal } = await second.waitForLeadership();
+  await pass(MINUTE);
+  assert.equal(signal.aborted, false, 'its lease is renewed');
+  await after(60_000, second.stop());
+  forgetTimers();
+  assert.equal(timers(), 0);
+});
+
+test('a stop of many groups on a host with one clock releases each lease, though the clock is stepped back meanwhile', async () => {
+  const storage = slow();
+  const names = Array.from({ length: 4 }, (_, at) => `${at}.json`);
+  for (const name of names) await after(5_000, member(storage, { lockfilePath: name }).init());
+  const electors = new Electors({ storage, serverId: 'a' });
+  for (const name of names) await leads(electors.add(name));
+  await pass(10_000);
+  let over = false;
+  const stopped = electors.stop().then(() => (over = true));
+  step(-MINUTE);
+  await pass(10_000);
+  assert.equal(over, true);
+  await stopped;
+  step(MINUTE);
+});
+
 test('a timer of an event that was cancelled holds the clock no longer than its millisecond and is forgotten', async () => {
   await replaced(globalThis, 'setTimeout', () => {}, () => setTimer(1_000, () => {}));
   const [host, dueMs] = [new Host(), Date.now() + 1_000];
@@ -183,11 +252,47 @@ test('s10 code that goes on after its clock has moved past the fence sees it, an
   assert.deepEqual(losses, ['expired']);
 });
 
+test('a provider of credentials that hung, or was asked a moment ago, is asked again though the clock has stepped back', async () => {
+  const answers = [new Promise(() => {}), 'first', 'second', 'third'];
+  let asked = 0;
+  const give = keeper(async () => {
+    asked += 1;
+    return { accessKeyId: await answers[asked - 1], secretAccessKey: 'secret' };
+  });
+  void give(false);
+  step(-MINUTE);
+  const given = give(false);
+  assert.equal(asked, 2);
+  assert.equal((await given).accessKeyId, 'first');
+  assert.equal((await give(true)).accessKeyId, 'second');
+  assert.equal((await give(true)).accessKeyId, 'second', 'it was refused a moment ago');
+  step(-MINUTE);
+  assert.equal((await give(true)).accessKeyId, 'third');
+  step(2 * MINUTE);
+});
+
 test('a question that waits is answered at once, because no event of a Worker can wake another one', async () => {
   const elector = member(await newGroup(), { serverAddr: 'a.example:443' });
   const { token } = await leads(elector);
   const answer = elector.handleRequest(new Request(`https://a.example/health/leadership?group=${KEY}&wait=25000&term=${token}`));
   assert.equal((await answer).status, 200);
+});
+
+test('a Worker that makes its R2Storage anew for each question reads the record once an interval', async () => {
+  const memory = new MemoryStorage();
+  let reads = 0;
+  const get = async (key) => {
+    reads += 1;
+    const { body, etag } = memory.get(key);
+    return { size: body.length, httpEtag: etag, uploaded: new Date(Date.now()), body, arrayBuffer: async () => body };
+  };
+  const binding = { head: get, get, put: async () => null };
+  await after(5_000, member(memory).init());
+  const ask = (bound) => member(new R2Storage(bound)).handleRequest(new Request('http://localhost/health/leadership'));
+  for (let event = 0; event < 3; event += 1) assert.equal((await after(10, ask(binding))).status, 404, 'it is released');
+  assert.equal(reads, 1);
+  await after(10, ask({ ...binding }));
+  assert.equal(reads, 2, 'another binding may be another bucket');
 });
 
 test('beside the leading session of its serverId a waiting one has the stored record answer, read once an interval', async () => {

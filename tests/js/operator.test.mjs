@@ -1,10 +1,11 @@
 // An operator's requests as commands, and what is refused of them as calls, whose effects are held in tests/faces. And `edgelect init`.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import vm from 'node:vm';
 import { Elector, EpochStorage, MemoryStorage, S3Storage } from 'edgelect';
 import { bucketOptions, variables } from './bucket.mjs';
 import { edgelect, npmOnly } from './command.mjs';
-import { FAST, leads, newGroup, until } from './group.mjs';
+import { FAST, leads, newGroup, recordIn, until } from './group.mjs';
 
 test('what cannot be asked is refused by name', async () => {
   const elector = new Elector({ storage: await newGroup(), ...FAST });
@@ -14,6 +15,13 @@ test('what cannot be asked is refused by name', async () => {
     ['why', 'pause', { why: 'x'.repeat(201) }], ['until', 'stepDown', { until: Date.now() }], ['storage', 'stepDown', {}, epochs],
   ]) await assert.rejects(one[call](options), { code: 'EDGELECT_CONFIG', field });
   await assert.rejects(new Elector({ storage: new MemoryStorage(), ...FAST }).pause(), { code: 'EDGELECT_NOBODY_LEADS', message: /edgelect init/ });
+});
+
+test('a pause may last until a Date of another realm', async () => {
+  const [storage, untilMs] = [await newGroup(), Date.now() + 3_600_000];
+  const { written } = await new Elector({ storage, ...FAST }).pause({ until: vm.runInNewContext(`new Date(${untilMs})`) });
+  assert.equal(written, true);
+  assert.ok(JSON.stringify(recordIn(storage)).includes(new Date(untilMs).toISOString()));
 });
 
 test('the commands ask a real store, and their exit codes say what came of it', async () => {

@@ -76,6 +76,27 @@ test('onBegin and onStep hear each step in its order, frozen; onStep may ask the
   assert.equal(calls, steps.length - 1);
 });
 
+test('an onBegin or onStep that rejects ends the probe with that, also after the last step, and is not called again', async () => {
+  for (const name of ['onBegin', 'onStep']) {
+    for (const at of ['create', 'clocks']) {
+      let [calls, before] = [0];
+      const hear = async (told) => {
+        calls += 1;
+        if ((told.step ?? told) !== at) return;
+        await new Promise((resolve) => setTimeout(resolve, 10));
+        before = calls;
+        throw new Error(`no more of ${at}`);
+      };
+      const storage = watched();
+      const failing = new Elector({ storage, lockfilePath: 'a' }).doctor({ races: 1, [name]: hear });
+      await assert.rejects(runtime.passing(failing), new RegExp(`no more of ${at}`), `${name} ${at}`);
+      const { asked } = storage;
+      await runtime.pass(60_000);
+      assert.deepEqual([storage.asked, calls], [asked, before], 'nothing goes on');
+    }
+  }
+});
+
 test('c26 `probe: true` judges a storage of one\'s own: one that breaks a condition is never led over', async () => {
   const memory = new MemoryStorage();
   const storage = watched({ get: (key) => memory.get(key), putIfMatch: (key, body) => memory.putIfMatch(key, body, memory.get(key)?.etag ?? null) });

@@ -6,7 +6,7 @@ import { virtualRuntime } from './virtual.mjs';
 
 const runtime = virtualRuntime();
 const { passing } = runtime;
-const { MemoryStorage, Shards } = await import('edgelect');
+const { MemoryStorage, S3Storage, Shards } = await import('edgelect');
 const { fired, isReleased } = await import('./group.mjs');
 
 const SETTLED_MS = 80_000;
@@ -115,6 +115,80 @@ test('a signal that a running member is given by another start stops it', async 
   ending.abort();
   await runtime.pass(10_000);
   assert.deepEqual([shards.status().groups, listeners.length], [[], 0]);
+});
+
+test('a shard whose old work goes on is not claimed again before that has stopped, and the others are', async () => {
+  const { shards } = memberOf(await groupOf(3), 'a', { shards: 3 });
+  let [running, most] = [0, 0];
+  const work = async (shard, { signal }) => {
+    if (shard !== 0) return fired(signal);
+    running += 1;
+    most = Math.max(most, running);
+    await new Promise((resolve) => setTimeout(resolve, 300_000));
+    running -= 1;
+  };
+  const first = shards.lead(work);
+  await runtime.pass(SETTLED_MS);
+  assert.equal(running, 1);
+  await passing(shards.stop());
+  await passing(first);
+  const second = shards.lead(work);
+  await runtime.pass(SETTLED_MS);
+  assert.deepEqual([running, shards.led()], [1, [1, 2]]);
+  await runtime.pass(200_000);
+  assert.deepEqual([running, most, shards.led()], [1, 1, [0, 1, 2]]);
+  await passing(shards.stop());
+  await passing(second);
+});
+
+test('a start that nobody waits for is left unhandled only where no onError has heard of it', async () => {
+  const unhandled = [];
+  const hear = ({ code }) => void unhandled.push(code);
+  const before = process.rawListeners('unhandledRejection');
+  process.removeAllListeners('unhandledRejection').on('unhandledRejection', hear);
+  const forgotten = runtime.bucket();
+  forgotten.answerWith(async () => new Response('<Error><Code>InvalidAccessKeyId</Code></Error>', { status: 403 }));
+  const credentials = { accessKeyId: 'key', secretAccessKey: 'secret' };
+  const storage = new S3Storage({ endpoint: forgotten.endpoint, bucket: 'jobs', credentials });
+  try {
+    for (const onError of [() => {}, undefined]) {
+      const { shards } = memberOf(storage, 'a', { storage, shards: 1, probe: false, onError });
+      void shards.start();
+      await runtime.pass(20_000);
+      await passing(shards.stop());
+      assert.deepEqual(unhandled.splice(0), onError ? [] : ['EDGELECT_STORE']);
+    }
+  } finally {
+    process.removeAllListeners('unhandledRejection');
+    for (const listener of before) process.on('unhandledRejection', listener);
+  }
+});
+
+test('callbacks of a class instance are heard of all shards, and of the seat only its errors', async () => {
+  const heard = [];
+  class Told {
+    storage = { get: () => Promise.reject(new Error('no disk')), putIfMatch: () => Promise.reject(new Error('no disk')) };
+    prefix = 'jobs';
+    shards = 1;
+    #own = 'mine';
+
+    onError(_error, group) {
+      heard.push([this.#own, 'error', group]);
+    }
+
+    onStatus(_status, group) {
+      heard.push([this.#own, 'status', group]);
+    }
+  }
+  const shards = new Shards(new Told());
+  void shards.start().catch(() => {});
+  await runtime.pass(20_000);
+  assert.deepEqual([...new Set(heard.map(String))].sort(), ['mine,error,jobs/0', 'mine,error,jobs/seat', 'mine,status,jobs/0']);
+  await passing(shards.stop());
+  class Leads extends Told {
+    onAcquireLeadership() {}
+  }
+  assert.throws(() => new Shards(new Leads()), { code: 'EDGELECT_CONFIG', field: 'onAcquireLeadership' });
 });
 
 test('work of a shard whose term ended while onAcquire went on is not begun', async () => {

@@ -150,9 +150,12 @@ test('a second signal ends a process whose work does not stop', async () => {
   assert.equal(child.signalCode, 'SIGTERM');
 });
 
-test('a signal that nobody can catch is refused, and no listener is left', async () => {
+test('signals of which one can never come, or that nobody can catch, are refused, and no listener is left', async () => {
   const before = process.listenerCount('SIGTERM');
   const elector = member(await newGroup());
-  assert.throws(() => elector.stopOnSignals(['SIGTERM', 'SIGKILL']), { code: 'EDGELECT_CONFIG', field: 'signals' });
+  for (const signals of [['SIGTERM', 'SIGKILL'], ['SIGTREM'], [], [['SIGTERM']], new Array(1), 'SIGTERM']) {
+    assert.throws(() => elector.stopOnSignals(signals), { code: 'EDGELECT_CONFIG', field: 'signals' }, String(signals));
+  }
   assert.equal(process.listenerCount('SIGTERM'), before);
+  elector.stopOnSignals(['SIGHUP', 'SIGUSR2'])();
 });

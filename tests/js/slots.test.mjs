@@ -1,6 +1,7 @@
 // Cron slots as JavaScript sees them, in virtual time that passes by itself; which slots are run is held in tests/slots.rs.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import vm from 'node:vm';
 import { virtualRuntime } from './virtual.mjs';
 
 const MINUTE = 60_000;
@@ -156,6 +157,12 @@ test('a slot that is not run here has its outcome and its reason', async () => {
 const WRONG_OPTIONS = { policy: 'exactlyOnce', missed: 'some', period: 999, attempts: 0, budget: 5, subrequests: 1, signal: 5 };
 /** Options of a class, whose getters are its prototype's. */
 const ofClass = (name, value) => Object.create(Object.defineProperty({}, name, { get: () => value }));
+
+test('the slot may be a Date of another realm, as a test runner or a vm makes it', async () => {
+  const foreign = vm.runInNewContext(`new Date(${slot(1)})`);
+  const { outcome, slot: ran } = await member(slotGroup()).runScheduled(foreign, () => {});
+  assert.deepEqual([outcome, ran], ['done', slot(1)]);
+});
 
 test('what cannot be meant is refused by name, and nothing is asked of the store', async () => {
   const storage = { get: () => assert.fail('it was asked'), putIfMatch: () => assert.fail('it was asked') };

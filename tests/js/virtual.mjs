@@ -7,6 +7,8 @@ const QUIET_TURNS = 3;
 export const virtualRuntime = (startMs = Date.UTC(2026, 10, 21)) => {
   const { setImmediate } = globalThis;
   let nowMs = startMs;
+  /** How far the clocks were stepped, which no timer notices. */
+  let steppedMs = 0;
   let flowing = false;
   let pump;
   const pending = new Set();
@@ -21,8 +23,8 @@ export const virtualRuntime = (startMs = Date.UTC(2026, 10, 21)) => {
     return timer;
   };
   globalThis.clearTimeout = (timer) => pending.delete(timer);
-  globalThis.performance.now = () => nowMs - startMs;
-  Date.now = () => nowMs;
+  globalThis.performance.now = () => nowMs + steppedMs - startMs;
+  Date.now = () => nowMs + steppedMs;
   globalThis.fetch = async (url, init) => buckets.get(new URL(url).port).fetch(url, init);
 
   /** Lets everything happen that needs no time. */
@@ -80,6 +82,12 @@ export const virtualRuntime = (startMs = Date.UTC(2026, 10, 21)) => {
   /** The clocks go on, and no timer has run. */
   const jumpTo = (ms) => (nowMs = Math.max(nowMs, ms));
 
+  /** A single clock is stepped: every clock there is, and no timer. */
+  const step = (ms) => (steppedMs += ms);
+
+  /** The event has ended, and its timers with it. */
+  const forgetTimers = () => pending.clear();
+
   /** Time passes millisecond by millisecond, and `look` runs at each before any timer that is due there. */
   const passLooking = async (ms, look) => {
     for (const endMs = nowMs + ms; nowMs < endMs;) {
@@ -111,5 +119,5 @@ export const virtualRuntime = (startMs = Date.UTC(2026, 10, 21)) => {
     return { endpoint: `http://127.0.0.1:${port}`, answerWith: (other) => (own = other) };
   };
 
-  return { settle, pass, passing, flow, passLooking, jumpTo, bucket, timers: () => pending.size, nextDueMs: () => nextTimer().dueMs };
+  return { settle, pass, passing, flow, passLooking, jumpTo, step, forgetTimers, bucket, timers: () => pending.size, nextDueMs: () => nextTimer().dueMs };
 };

@@ -73,7 +73,11 @@ impl Schedule {
             }
             Blow::StepBack => {
                 let step_ms = self.world.chance.span(4 * self.lease_ms);
-                self.world.step_wall(machine, -(step_ms as i64));
+                let machines = &self.world.machines;
+                let single = machines.iter().position(|one| one.outside && one.clocks.single);
+                // One of much less than a lease shows itself before a term is over.
+                let step_ms = single.map_or(step_ms, |_| step_ms.max(self.lease_ms / 2));
+                self.world.step_wall(single.unwrap_or(machine), -(step_ms as i64));
             }
             Blow::StepForward => {
                 // The rules that a step meets are mostly those of hosts with one clock.
@@ -443,6 +447,10 @@ impl World {
             for session in 0..self.sessions.len() {
                 if self.sessions[session].machine == machine {
                     self.oracle.stepped(session, self.now_ms, step_ms);
+                    if back && self.sessions[session].outside.is_some() {
+                        let now = self.look(session).now;
+                        self.oracle.may_have_seen(session, now);
+                    }
                 }
             }
         }

@@ -44,9 +44,11 @@ impl Clocks {
     }
 
     pub fn mono_ms(&self, true_ms: u64) -> u64 {
-        if self.single {
-            return self.wall_ms(true_ms);
-        }
+        if self.single { self.wall_ms(true_ms) } else { self.timers_ms(true_ms) }
+    }
+
+    /// What timers go by. Nobody steps it, not even where the machine has one clock only.
+    pub fn timers_ms(&self, true_ms: u64) -> u64 {
         self.mono_origin_ms + self.local_ms(self.lived_ms(true_ms))
     }
 
@@ -79,6 +81,12 @@ impl Clocks {
             at_ms += 1;
         }
         at_ms
+    }
+
+    /// The same of a timer that is due then.
+    pub fn true_when_due(&self, from_ms: u64, due_ms: u64) -> u64 {
+        let left_ms = due_ms.saturating_sub(self.timers_ms(from_ms));
+        self.true_when(from_ms, self.mono_ms(from_ms) + left_ms)
     }
 
     pub fn suspend(&mut self, true_ms: u64) {

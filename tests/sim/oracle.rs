@@ -288,6 +288,16 @@ impl Oracle {
         }
     }
 
+    /// A member from outside reads its clock when it likes: it may have seen a step back at once, and have begun anew what it
+    /// watches. Whether it has, nobody knows, so that the rest of what the step excuses goes on.
+    pub fn may_have_seen(&mut self, session: usize, now: Now) {
+        let view = &mut self.views[session];
+        let stepped_back_ms = view.stepped_back_ms;
+        view.read.mono_ms = u64::MAX;
+        view.read(now);
+        view.stepped_back_ms = stepped_back_ms;
+    }
+
     /// When the write took effect that grants the session its authority, in true time.
     pub fn granted_ms(&self, session: usize) -> u64 {
         let granted = self.views[session].grant.and_then(|grant| self.deeds[grant].landed_ms);

@@ -23,6 +23,8 @@ use super::world::{World, no_answer};
 
 /// How late a signal may fire while nothing blocks the process: a reading that proves nothing is repeated after 20 ms.
 const LATE_MS: u64 = 25;
+/// The same with one clock, which holds still at each timer that it could prove nothing at: 97 ms, and the rest as above.
+const SINGLE_LATE_MS: u64 = 125;
 /// And where a clock was stepped or slept, which no timer counts: the fence is checked each second.
 const UNCOUNTED_MS: u64 = 1_000;
 
@@ -55,7 +57,7 @@ struct Standing {
     term: u64,
     until_mono_ms: u64,
     until_wall_ms: u64,
-    /// By when a timer of its own ends it, by the monotonic clock.
+    /// By when a timer of its own ends it, by what timers go by: a step of a single clock moves none of them.
     timed_ms: u64,
 }
 
@@ -302,7 +304,9 @@ impl World {
         let (until_mono_ms, until_wall_ms) =
             (look.now.mono_ms + remaining_ms, look.now.wall_ms + remaining_ms);
         let before = self.outside_of(session).standing.filter(|one| stepped && one.term == term);
-        let timed_ms = before.map_or(0, |one| one.timed_ms).max(until_mono_ms);
+        let clocks = &self.machines[self.sessions[session].machine].clocks;
+        let until_timers_ms = clocks.timers_ms(self.now_ms) + remaining_ms;
+        let timed_ms = before.map_or(0, |one| one.timed_ms).max(until_timers_ms);
         let standing = Standing { term, until_mono_ms, until_wall_ms, timed_ms };
         let outside = self.outside_of(session);
         (outside.standing, outside.over_ms) = (Some(standing).filter(|_| remaining_ms > 0), None);
@@ -398,7 +402,10 @@ impl World {
                 continue;
             }
             let now = self.look(session).now;
-            let freed_ms = self.machines[self.sessions[session].machine].paused_until_ms;
+            let machine = &self.machines[self.sessions[session].machine];
+            let (freed_ms, timers_ms) =
+                (machine.paused_until_ms, machine.clocks.timers_ms(self.now_ms));
+            let may_be_late_ms = if machine.clocks.single { SINGLE_LATE_MS } else { LATE_MS };
             let announced = self.oracle.views[session].announced;
             let authority = self.authority(session);
             let Some(outside) = &mut self.sessions[session].outside else { continue };
@@ -410,12 +417,13 @@ impl World {
                 continue;
             }
             let free_ms = self.now_ms - freed_ms;
-            let late_ms = now.mono_ms.saturating_sub(timed_ms).min(free_ms);
+            let late_ms = timers_ms.saturating_sub(timed_ms).min(free_ms);
             let uncounted_ms = match now.wall_ms >= until_wall_ms {
                 true => self.now_ms - *outside.over_ms.get_or_insert(self.now_ms),
                 false => 0,
             };
-            let in_time = late_ms <= LATE_MS && uncounted_ms.min(free_ms) <= UNCOUNTED_MS + LATE_MS;
+            let in_time = late_ms <= may_be_late_ms
+                && uncounted_ms.min(free_ms) <= UNCOUNTED_MS + may_be_late_ms;
             require!(self.oracle, in_time, "S10 the signal fires when the authority ends";
                 "term {term} of s{session} was over {} ms ago and nobody was told",
                 late_ms.max(uncounted_ms));

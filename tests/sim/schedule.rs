@@ -74,11 +74,18 @@ pub const ONE_WILD_IN: u64 = 8;
 
 impl Schedule {
     pub fn draw(seed: u64, depth: Depth, rate_per_mille: u64) -> Self {
-        Self::draw_around(seed, depth, rate_per_mille, 0)
+        Self::draw_around(seed, depth, rate_per_mille, 0, false)
     }
 
-    /// The same around so many members of one more machine, which whoever runs the schedule brings.
-    pub fn draw_around(seed: u64, depth: Depth, rate_per_mille: u64, outside: u64) -> Self {
+    /// The same around so many members of one more machine, which whoever runs the schedule brings. `single` gives that machine
+    /// one clock, where it runs no slots.
+    pub fn draw_around(
+        seed: u64,
+        depth: Depth,
+        rate_per_mille: u64,
+        outside: u64,
+        single: bool,
+    ) -> Self {
         let mut chance = Chance::new(seed ^ 0xED6E_1EC7);
         let beyond = rate_per_mille > WITHIN_CONTRACT;
         let wild = !beyond && outside == 0 && seed % ONE_WILD_IN == ONE_WILD_IN - 1;
@@ -134,11 +141,11 @@ impl Schedule {
         };
         if outside > 0 {
             schedule.heal_ms = lease_ms * chance.between(4, 10);
-            schedule.draw_outside(&mut chance, &group, outside);
+            schedule.draw_outside(&mut chance, &group, outside, single && !slots);
         }
         schedule.draw_members(&mut chance, &group, crons, slots);
         if outside > 0 {
-            schedule.draw_outside_machine(&mut chance, slots);
+            schedule.draw_outside_machine(&mut chance, slots, single && !slots);
         }
         schedule.draw_blows(&mut chance);
         schedule.first_record(&mut chance);
@@ -210,17 +217,17 @@ impl Schedule {
         }
     }
 
-    fn draw_outside(&mut self, chance: &mut Chance, group: &Group, members: u64) {
+    fn draw_outside(&mut self, chance: &mut Chance, group: &Group, members: u64, single: bool) {
         for member in 0..members {
-            self.outside.push(group.settings(chance, 10 + member, 10 + member, false));
+            self.outside.push(group.settings(chance, 10 + member, 10 + member, single));
         }
     }
 
     /// One process, so one machine, with clocks that keep time: they may be stepped, and sleep.
-    fn draw_outside_machine(&mut self, chance: &mut Chance, slots: bool) {
+    fn draw_outside_machine(&mut self, chance: &mut Chance, slots: bool, single: bool) {
         let config = Config::new(&self.outside[0]).expect("they were drawn to be valid");
         let wall_ms = chance.pick(&[0, 10_000, -10_000, -600_000]);
-        let clocks = Clocks::new(false, 0, chance.below(1_000_000), wall_ms);
+        let clocks = Clocks::new(single, 0, chance.below(1_000_000), wall_ms);
         let machine = self.world.add_machine(config, clocks, None);
         (self.world.machines[machine].outside, self.world.machines[machine].runs_slots) =
             (true, slots);
@@ -255,6 +262,12 @@ impl Schedule {
             if chance.per_mille(400) {
                 self.blows.push(blow);
             }
+        }
+        let outside = self.world.machines.iter().find(|machine| machine.outside);
+        let single = outside.is_some_and(|machine| machine.clocks.single);
+        if single {
+            // It shows nothing where the next request leaves soon after it, so that most find nothing.
+            self.blows.extend([Blow::StepBack; 6]);
         }
         if self.wild {
             // A backup that is restored under a running group: documented as not to be done.

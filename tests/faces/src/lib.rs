@@ -7,7 +7,7 @@ mod sim;
 
 use std::collections::BTreeMap;
 
-use edgelect::config::{Config, Settings};
+use edgelect::config::{Config, HostClock, Settings};
 use edgelect::election::{LostReason, SlotsOver};
 use edgelect::json::Object;
 use edgelect::peer::HealthAnswer;
@@ -45,10 +45,11 @@ pub struct Faces {
 #[wasm_bindgen]
 impl Faces {
     #[wasm_bindgen(constructor)]
-    pub fn new(seed: f64, keep: bool, members: u32) -> Self {
+    pub fn new(seed: f64, keep: bool, members: u32, single: bool) -> Self {
         let seed = seed as u64;
+        let members = u64::from(members);
         let schedule =
-            Schedule::draw_around(seed ^ SALT, Depth::Store, WITHIN_CONTRACT, u64::from(members));
+            Schedule::draw_around(seed ^ SALT, Depth::Store, WITHIN_CONTRACT, members, single);
         let machines = &schedule.world.machines;
         let machine = machines.iter().position(|machine| machine.outside).expect("it was drawn");
         let running = Some(Running::new(schedule, keep));
@@ -71,21 +72,37 @@ impl Faces {
         &mut self.schedule().world
     }
 
-    /// What the members are to be: their options, the leases that they may change to, and whether they run slots.
+    /// What the members are to be: their options, the leases that they may change to, whether they run slots, and whether their
+    /// machine has one clock.
     pub fn plan(&mut self) -> String {
+        let single = self.single();
         let schedule = self.schedule();
         let members: Vec<Value> = schedule.outside.iter().map(options).collect();
         let slots = schedule.world.slots.is_some();
         let (leases, by_storage) = (&schedule.leases_ms, schedule.by_storage);
-        json!({ "members": members, "leases": leases, "slots": slots, "byStorage": by_storage })
-            .to_string()
+        json!({
+            "members": members, "leases": leases, "slots": slots, "byStorage": by_storage, "single": single,
+        })
+        .to_string()
     }
 
-    /// The clocks of these members: monotonic, wall, and how long their process is blocked.
-    pub fn mono(&mut self) -> f64 {
+    fn single(&mut self) -> bool {
+        let machine = self.machine;
+        self.world().machines[machine].clocks.single
+    }
+
+    fn config(&mut self, options: &str) -> Config {
+        let object = Object::read(options.as_bytes()).expect("an object");
+        let mut settings = Settings::from_json(&object).expect("options that the world has drawn");
+        settings.clock = if self.single() { HostClock::One } else { HostClock::Two };
+        Config::new(&settings).expect("options that the world has drawn")
+    }
+
+    /// What these members' timers go by: their monotonic clock, where they have one.
+    pub fn timers(&mut self) -> f64 {
         let machine = self.machine;
         let world = self.world();
-        world.machines[machine].clocks.mono_ms(world.now_ms) as f64
+        world.machines[machine].clocks.timers_ms(world.now_ms) as f64
     }
 
     pub fn wall(&mut self) -> f64 {
@@ -99,8 +116,8 @@ impl Faces {
         self.world().chance.below(bound as u64) as f64
     }
 
-    /// Lets the world go on until the members have to hear of something, their next timer is due by their monotonic clock, or
-    /// the schedule is over. Gives what they hear, as JSON, or nothing once it is over.
+    /// Lets the world go on until the members have to hear of something, their next timer is due, or the schedule is over.
+    /// Gives what they hear, as JSON, or nothing once it is over.
     pub fn run(&mut self, due_ms: f64) -> Option<String> {
         let machine = self.machine;
         self.world().outside_rests();
@@ -116,10 +133,10 @@ impl Faces {
             }
             let clocks = &world.machines[machine].clocks;
             let at_ms = match due_ms.is_finite() {
-                true => clocks.true_when(world.now_ms, due_ms as u64).max(blocked_ms),
+                true => clocks.true_when_due(world.now_ms, due_ms as u64).max(blocked_ms),
                 false => u64::MAX,
             };
-            if clocks.mono_ms(world.now_ms) as f64 >= due_ms && blocked_ms <= world.now_ms {
+            if clocks.timers_ms(world.now_ms) as f64 >= due_ms && blocked_ms <= world.now_ms {
                 return Some(self.calls());
             }
             let end_ms = running.end_ms();
@@ -175,7 +192,7 @@ impl Faces {
         trigger: Option<u32>,
     ) -> u32 {
         let machine = self.machine;
-        let config = config(options);
+        let config = self.config(options);
         let schedule = trigger.map(|number| self.schedules[number as usize].clone());
         let session = self.world().joins(machine, name, &config, schedule);
         if let Some(outside) = &mut self.world().sessions[session].outside {
@@ -185,7 +202,8 @@ impl Faces {
     }
 
     pub fn configured(&mut self, session: u32, options: &str) {
-        self.world().outside_configured(session as usize, &config(options));
+        let config = self.config(options);
+        self.world().outside_configured(session as usize, &config);
     }
 
     /// A request leaves; `headers` is JSON, a list of pairs.
@@ -383,12 +401,6 @@ impl Faces {
         })
         .to_string()
     }
-}
-
-fn config(options: &str) -> Config {
-    let object = Object::read(options.as_bytes()).expect("an object");
-    let settings = Settings::from_json(&object).expect("options that the world has drawn");
-    Config::new(&settings).expect("options that the world has drawn")
 }
 
 fn options(settings: &Settings) -> Value {
