@@ -379,6 +379,7 @@ export class Elector {
     if (this.#engine?.alive) this.#engine.configure(settings);
     else this.#checkSame(checked(settings));
     this.#settings = settings;
+    this.#shared?.room.changed();
   }
 
   /** It is the same member of the same group, whether it runs or not. */
@@ -619,8 +620,8 @@ export class Elector {
     const alive = [this.#engine, ...this.#slotEngines].filter((engine) => engine?.alive);
     const leads = alive.find((engine) => this.#asked((one) => one.standing(), engine));
     const engine = leads ?? alive[0];
-    const unref = this.#unref;
-    const ask = async (one) => this.#questions.ask(one, query, { signal, unref }).catch(() => nobodyLeads);
+    const [unref, room] = [this.#unref, this.#shared?.room];
+    const ask = async (one) => this.#questions.ask(one, query, { signal, unref, room }).catch(() => nobodyLeads);
     // Before the answer: it may hear of the store meanwhile.
     const before = this.#asked((one) => ({ heard: one.heard, status: one.status() }), engine);
     const answer = await this.#asked(ask, engine);

@@ -3,7 +3,7 @@ import { Elector } from './elector.js';
 import { checkGroup, limitsOf, show } from './engine.js';
 import { lenient, optionsOf, signalOf, toJson, unlessAborted, wrongOption } from './errors.js';
 import { METRICS_PATH, PAGE_PATH, STATUS_PATH, showing, urlOf } from './health.js';
-import { CALLBACKS, HAS_PAGE, INSIDE, Judgement, SAMPLES, SHARED, SharedBudget, SharedTimers } from './shared.js';
+import { CALLBACKS, HAS_PAGE, INSIDE, Judgement, SAMPLES, SHARED, Room, SharedBudget, SharedTimers } from './shared.js';
 
 const TAKES = 'an Electors takes an object with storage and the options that its groups have in common';
 /** The options that one runtime or one storage has, so that no group has others. */
@@ -18,6 +18,7 @@ export class Electors {
   #timers;
   #budget;
   #judgement = new Judgement();
+  #room;
   /** Each group's elector, and what it needs of the rate. */
   #groups = new Map();
   #need = 0;
@@ -30,7 +31,7 @@ export class Electors {
     // An elector says what `true` stands for.
     const { heartbeat, ...plain } = rest;
     const checked = typeof heartbeat === 'boolean' ? plain : rest;
-    const { limits, settings } = limitsOf(toJson(checked), given[SHARED]?.names ?? []);
+    const { limits, settings, mostHeld } = limitsOf(toJson(checked), given[SHARED]?.names ?? []);
     if (settings.lockfilePath !== undefined) {
       throw wrongOption('lockfilePath', settings.lockfilePath, 'each group has its own: electors.add(lockfilePath)');
     }
@@ -42,6 +43,7 @@ export class Electors {
     this.#limits = JSON.stringify(limits);
     this.#timers = new SharedTimers(unref);
     this.#budget = new SharedBudget(this.#limits, this.#timers);
+    this.#room = new Room(mostHeld, () => [...this].map(({ config }) => config.maxPeers));
   }
 
   add(group) {
@@ -50,8 +52,8 @@ export class Electors {
     if (foreign) throw wrongOption(foreign, own[foreign], 'is one for all groups of an Electors');
     const { lockfilePath } = own;
     if (typeof lockfilePath !== 'string') throw wrongOption('lockfilePath', lockfilePath, 'must be a text: the key of the lease object');
-    const [timers, budget, judgement] = [this.#timers, this.#budget, this.#judgement];
-    const shared = Object.assign(own[SHARED] ?? {}, { timers, budget, judgement, delayMs: 0 });
+    const [timers, budget, judgement, room] = [this.#timers, this.#budget, this.#judgement, this.#room];
+    const shared = Object.assign(own[SHARED] ?? {}, { timers, budget, judgement, room, delayMs: 0 });
     const elector = new Elector({ ...this.#optionsOf(lockfilePath), ...own, [SHARED]: shared });
     const before = JSON.stringify({ groups: this.#groups.size, need: this.#need, added: this.#added });
     const { frequentInterval } = elector.config;
@@ -60,6 +62,7 @@ export class Electors {
     this.#need = found.need;
     this.#added += 1;
     this.#groups.set(lockfilePath, { elector, shared, need: found.own });
+    this.#room.changed();
     return elector;
   }
 
@@ -82,6 +85,7 @@ export class Electors {
     if (this.#groups.get(lockfilePath) === group) {
       this.#groups.delete(lockfilePath);
       this.#need -= group.need;
+      this.#room.changed();
     }
     return true;
   }

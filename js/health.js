@@ -63,9 +63,10 @@ export class Questions {
   /** By engine: what ends each question, and the term that they are about. */
   #held = new Map();
 
-  /** The answer of a session, now or once there is something new to tell. `signal` fires when nobody waits for it any more. */
-  async ask(engine, query, { signal, unref }) {
-    const told = engine.peerAsks(query);
+  /** The answer of a session, now or once there is something new to tell. `signal` fires when nobody waits for it any more; `room` is
+   * what the groups of an `Electors` share, where this is one of them. */
+  async ask(engine, query, { signal, unref, room }) {
+    const told = engine.peerAsks(query, room?.isFull === true);
     if (told.held === undefined) return told;
     const { held, forMs } = told;
     // What one event waits for, another one can't wake.
@@ -77,6 +78,7 @@ export class Questions {
         signal?.removeEventListener('abort', leave);
         ends.delete(end);
         if (ends.size === 0) this.#held.delete(engine);
+        if (room) room.held -= 1;
         resolve(answer);
       };
       const asked = (ask) => {
@@ -98,6 +100,7 @@ export class Questions {
       const timer = setTimeout(() => end(true), forMs);
       if (unref) unrefTimer(timer);
       ends.add(end);
+      if (room) room.held += 1;
       if (signal?.aborted) leave();
       else signal?.addEventListener('abort', leave, { once: true });
     });

@@ -212,7 +212,7 @@ export interface TimingOptions {
   /** After how many milliseconds without a heartbeat the other side is suspected. Default three heartbeats. */
   suspectAfter?: number;
   /** How many questions this member holds at once. Beyond them it answers 503, and with `peerSecret` it names followers that
-   * answer in its place. Default 1000. */
+   * answer in its place. All groups of an `Electors` together hold 1,000, or the largest `maxPeers` of one. Default 1000. */
   maxPeers?: number;
   /** How closely a stable leader is watched. Default `tight`, one GET per `frequentInterval`, or `frugal` where `infrequentInterval`
    * is set; `balanced` is one per lease. */
