@@ -629,8 +629,8 @@ export class Elector {
     if (this.#unfenced) return answer ?? nobodyLeads;
     if (answer && !this.#mayLeadElsewhere(answer, before)) return answer;
     const sessions = alive.map((one) => this.#asked((it) => it.session, one)).filter(Boolean);
-    const [storage, ended] = [this.#storage, [...this.#sessions, ...sessions]];
-    return healthOfStore((onEvent) => this.#newEngine(onEvent), { storage, query, ended });
+    const [storage, group, ended] = [this.#storage, this.#group, [...this.#sessions, ...sessions]];
+    return healthOfStore((onEvent) => this.#newEngine(onEvent), { storage, group, query, ended });
   }
 
   /** Whether the session that gave this answer does not lead, and knows of one of the same `serverId` that is not here, or had heard

@@ -1,7 +1,7 @@
 // `GET /health/leadership`: who is asked, who waits, and the store's record where no session is at hand.
 import { bucketOf } from './bucket.js';
 import { show } from './engine.js';
-import { unrefTimer } from './host.js';
+import { hasSingleClock, unrefTimer } from './host.js';
 import { R2Storage } from './r2.js';
 import { HAS_PAGE } from './shared.js';
 
@@ -43,9 +43,28 @@ const placeOf = (storage) => {
   return places.get(storage);
 };
 
+/** By storage: the questions that began to read a record, by its group. */
+const reading = new WeakMap();
+
 /** The answer out of the stored record, by an engine that `open` makes for it. The sessions that have `ended` here do not lead,
  * whatever the record says. */
-export const healthOfStore = (open, { storage, query, ended }) =>
+export const healthOfStore = async (open, { storage, group, ...question }) => {
+  if (!reading.has(storage)) reading.set(storage, new Map());
+  const groups = reading.get(storage);
+  // It ends within requestTimeout, and what it has read answers this one, too. On Workers one event can't wait for another.
+  const before = hasSingleClock() ? undefined : groups.get(group);
+  if (before) await before.catch(() => {});
+  const answer = fromStore(open, storage, question);
+  if (groups.has(group)) return answer;
+  groups.set(group, answer);
+  try {
+    return await answer;
+  } finally {
+    groups.delete(group);
+  }
+};
+
+const fromStore = (open, storage, { query, ended }) =>
   new Promise((resolve) => {
     let answer = NOBODY;
     const engine = open((event) => {
