@@ -110,6 +110,20 @@ test('peers are asked by TLS that only their own authority has signed', async ()
   assert.throws(() => new Elector({ storage, lockfilePath: 'x', peerTls: { cert, key: 'secret key' } }), hidden);
 });
 
+test('where the leader wants a certificate, a follower with one asks it, and one without reads the store', async () => {
+  const storage = new MemoryStorage();
+  const secure = { key, cert, ca: cert, requestCert: true, rejectUnauthorized: true };
+  const leader = await leading(storage, { peerTls: { ca: cert, key, cert } }, { secure });
+  const asks = ({ host }) => leader.asked.some(({ query }) => query.relay === host);
+  const known = await member(storage, 'b', { peerTls: { ca: cert, key, cert } }, { secure });
+  await known.elector.start();
+  await until(() => asks(known) && leader.held() === 1);
+  const unknown = await member(storage, 'c', { peerTls: { ca: cert } }, { secure });
+  await unknown.elector.start();
+  await until(() => unknown.elector.status().requests.peer >= 1 && unknown.elector.status().requests.read >= 2);
+  assert.deepEqual([asks(known), asks(unknown)], [true, false]);
+});
+
 test('no answer that a peer makes up ends the process or keeps a connection', async () => {
   let answer;
   let open = 0;
