@@ -290,8 +290,8 @@ export interface ElectorOptions<S extends AnyStorage = FencedStorage> extends Ti
    * resignation or a stop the lease is released then, and no other term is claimed before. So stop your work here. That of
    * each `lead` and of `onAcquireLeadership` is waited for besides. */
   onLoseLeadership?(lost: LostLeadership<S>): void | Promise<void>;
-  /** No heartbeat came for `suspectAfter` from this member, by its `serverId`: a follower hears it of the leader, a leader of each
-   * follower. The lease alone says who leads: a suspected leader leads until its lease has run out. */
+  /** No heartbeat came for `suspectAfter` from this member, by its `serverId`: a follower hears it of the leader, a leader of its
+   * followers, of whom it watches the first 1,000. The lease alone says who leads: a suspected leader leads until its lease has run out. */
   onSuspect?(serverId: string): void | Promise<void>;
   /** Heartbeats come again from a member that was suspected, or it is watched no more: another one leads, it has been gone for
    * ten leases, heartbeats are switched off, or this elector ends. Each `onSuspect` is followed by one. */
