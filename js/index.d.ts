@@ -485,7 +485,8 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * A peer's question may be held until the term is over (`peerWait`); the request's `signal` ends that. Where no session runs here,
    * or one that has read nothing yet or knows of another session of this `serverId` that leads, the stored record answers, read at
    * most once per `frequentInterval`, and names a leader only by this `serverId`; 503 with `Retry-After` where a process was asked for
-   * more than 10,000 of them within that time. */
+   * more than 10,000 of them within that time, or where the store has not answered yet: on Workers nobody can wait for the read that
+   * another request has begun. */
   handleRequest(request: Pick<Request, 'url' | 'method'> & { signal?: AbortSignal }): Promise<Response>;
   [Symbol.asyncDispose](): Promise<void>;
 }
