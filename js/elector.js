@@ -362,6 +362,7 @@ export class Elector {
     if (this.#engine?.alive) this.#engine.configure(settings);
     else this.#checkSame(checked(settings));
     this.#settings = settings;
+    this.#shared?.room.changed();
   }
 
   /** It is the same member of the same group, whether it runs or not. */
@@ -600,8 +601,8 @@ export class Elector {
     const alive = [this.#engine, ...this.#slotEngines].filter((engine) => engine?.alive);
     const leads = alive.find((engine) => this.#asked((one) => one.standing(), engine));
     const engine = leads ?? alive[0];
-    const unref = this.#unref;
-    const ask = async (one) => this.#questions.ask(one, query, { signal, unref }).catch(() => nobodyLeads);
+    const [unref, room] = [this.#unref, this.#shared?.room];
+    const ask = async (one) => this.#questions.ask(one, query, { signal, unref, room }).catch(() => nobodyLeads);
     // Before the answer: it may hear of the store meanwhile.
     const before = this.#asked((one) => ({ heard: one.heard, status: one.status() }), engine);
     const answer = await this.#asked(ask, engine);
@@ -609,8 +610,8 @@ export class Elector {
     if (this.#unfenced) return answer ?? nobodyLeads;
     if (answer && !this.#mayLeadElsewhere(answer, before)) return answer;
     const sessions = alive.map((one) => this.#asked((it) => it.session, one)).filter(Boolean);
-    const [storage, ended] = [this.#storage, [...this.#sessions, ...sessions]];
-    return healthOfStore((onEvent) => this.#newEngine(onEvent), { storage, query, ended });
+    const [storage, group, ended] = [this.#storage, this.#group, [...this.#sessions, ...sessions]];
+    return healthOfStore((onEvent) => this.#newEngine(onEvent), { storage, group, query, ended });
   }
 
   /** Whether the session that gave this answer does not lead, and knows of one of the same `serverId` that is not here, or had heard

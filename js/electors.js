@@ -4,7 +4,7 @@ import { checkGroup, limitsOf, show } from './engine.js';
 import { STOP_OPTIONS, callOptions, lenient, optionsOf, signalOf, toJson, unlessAborted, wrongOption } from './errors.js';
 import { METRICS_PATH, PAGE_PATH, STATUS_PATH, showing, urlOf } from './health.js';
 import { hasSingleClock, ownTimers } from './host.js';
-import { CALLBACKS, HAS_PAGE, INSIDE, Judgement, SAMPLES, SHARED, SharedBudget, SharedTimers, Work, callbacksOf } from './shared.js';
+import { CALLBACKS, HAS_PAGE, INSIDE, Judgement, Room, SAMPLES, SHARED, SharedBudget, SharedTimers, Work, callbacksOf } from './shared.js';
 
 const TAKES = 'an Electors takes an object with storage and the options that its groups have in common';
 /** The options that one runtime or one storage has, so that no group has others. */
@@ -19,6 +19,7 @@ export class Electors {
   #timers;
   #budget;
   #judgement = new Judgement();
+  #room;
   /** Each group's elector, and what it needs of the rate. */
   #groups = new Map();
   /** The work of each group, also of one that was removed, while it goes on. */
@@ -33,7 +34,7 @@ export class Electors {
     // An elector says what `true` stands for.
     const { heartbeat, ...plain } = rest;
     const checked = typeof heartbeat === 'boolean' ? plain : rest;
-    const { limits, settings } = limitsOf(toJson(checked), given[SHARED]?.names ?? []);
+    const { limits, settings, mostHeld } = limitsOf(toJson(checked), given[SHARED]?.names ?? []);
     if (settings.lockfilePath !== undefined) {
       throw wrongOption('lockfilePath', settings.lockfilePath, 'each group has its own: electors.add(lockfilePath)');
     }
@@ -45,6 +46,7 @@ export class Electors {
     this.#limits = JSON.stringify(limits);
     this.#timers = timersOf(unref);
     this.#budget = new SharedBudget(this.#limits, this.#timers);
+    this.#room = new Room(mostHeld, () => [...this].map(({ config }) => config.maxPeers));
   }
 
   add(group) {
@@ -53,9 +55,9 @@ export class Electors {
     if (foreign) throw wrongOption(foreign, own[foreign], 'is one for all groups of an Electors');
     const { lockfilePath } = own;
     if (typeof lockfilePath !== 'string') throw wrongOption('lockfilePath', lockfilePath, 'must be a text: the key of the lease object');
-    const [timers, budget, judgement] = [this.#timers, this.#budget, this.#judgement];
+    const [timers, budget, judgement, room] = [this.#timers, this.#budget, this.#judgement, this.#room];
     const work = this.#works.get(lockfilePath) ?? new Work();
-    const shared = Object.assign(own[SHARED] ?? {}, { timers, budget, judgement, work, delayMs: 0 });
+    const shared = Object.assign(own[SHARED] ?? {}, { timers, budget, judgement, room, work, delayMs: 0 });
     const elector = new Elector({ ...this.#optionsOf(lockfilePath), ...ofItsOwn(own), ...callbacksOf(own), [SHARED]: shared });
     const before = JSON.stringify({ groups: this.#groups.size, need: this.#need, added: this.#added });
     const { frequentInterval } = elector.config;
@@ -65,6 +67,7 @@ export class Electors {
     this.#added += 1;
     this.#works.set(lockfilePath, work);
     this.#groups.set(lockfilePath, { elector, shared, need: found.own });
+    this.#room.changed();
     return elector;
   }
 
@@ -92,6 +95,7 @@ export class Electors {
       this.#groups.delete(lockfilePath);
       this.#need -= group.need;
       group.shared.work.after(() => this.#groups.has(lockfilePath) || this.#works.delete(lockfilePath));
+      this.#room.changed();
     }
     if (wrong) throw wrong;
     return true;

@@ -19,7 +19,7 @@ export const leaderElection = (options) => {
 /** The first number of a JSON text that JavaScript would write back as another one. */
 export const unheldNumber = (text) => ownWasm.call((wasm) => wasm.unheldNumber(text));
 
-/** Options of an `Electors`, JSON, as `{ limits, settings }`; `names` are others that somebody may have meant. */
+/** Options of an `Electors`, JSON, as `{ limits, settings, mostHeld }`; `names` are others that somebody may have meant. */
 export const limitsOf = (options, names) => JSON.parse(ownWasm.call(({ limits }) => limits(options, names)));
 
 /** The `lockfilePath` of each shard, and the seat's at the end, and how often to look at them. */
@@ -236,10 +236,11 @@ export class Engine {
     return JSON.parse(this.#ask((raw) => raw.publicStatus()));
   }
 
-  /** A question to `GET /health/leadership`: its answer, or `held`, its number, and `forMs`. */
-  peerAsks(query) {
+  /** A question to `GET /health/leadership`: its answer, or `held`, its number, and `forMs`. None is held where the group is one of
+   * many that are `full` together. */
+  peerAsks(query, full) {
     const [chance] = crypto.getRandomValues(new Uint32Array(1));
-    return JSON.parse(this.#ask((raw) => raw.peerAsks(query, chance)));
+    return JSON.parse(this.#ask((raw) => raw.peerAsks(query, chance, full)));
   }
 
   /** The answer to one that is held, undefined while there is nothing new to tell unless it is `due`. */

@@ -1,7 +1,7 @@
 // `GET /health/leadership`: who is asked, who waits, and the store's record where no session is at hand.
 import { bucketOf } from './bucket.js';
 import { show } from './engine.js';
-import { unrefTimer } from './host.js';
+import { hasSingleClock, unrefTimer } from './host.js';
 import { R2Storage, bindingOf } from './r2.js';
 import { HAS_PAGE } from './shared.js';
 
@@ -44,9 +44,28 @@ const placeOf = (storage) => {
   return places.get(place);
 };
 
+/** By storage: the questions that began to read a record, by its group. */
+const reading = new WeakMap();
+
 /** The answer out of the stored record, by an engine that `open` makes for it. The sessions that have `ended` here do not lead,
  * whatever the record says. */
-export const healthOfStore = (open, { storage, query, ended }) =>
+export const healthOfStore = async (open, { storage, group, ...question }) => {
+  if (!reading.has(storage)) reading.set(storage, new Map());
+  const groups = reading.get(storage);
+  // It ends within requestTimeout, and what it has read answers this one, too. On Workers one event can't wait for another.
+  const before = hasSingleClock() ? undefined : groups.get(group);
+  if (before) await before.catch(() => {});
+  const answer = fromStore(open, storage, question);
+  if (groups.has(group)) return answer;
+  groups.set(group, answer);
+  try {
+    return await answer;
+  } finally {
+    groups.delete(group);
+  }
+};
+
+const fromStore = (open, storage, { query, ended }) =>
   new Promise((resolve) => {
     let answer = NOBODY;
     const engine = open((event) => {
@@ -64,9 +83,10 @@ export class Questions {
   /** By engine: what ends each question, and the term that they are about. */
   #held = new Map();
 
-  /** The answer of a session, now or once there is something new to tell. `signal` fires when nobody waits for it any more. */
-  async ask(engine, query, { signal, unref }) {
-    const told = engine.peerAsks(query);
+  /** The answer of a session, now or once there is something new to tell. `signal` fires when nobody waits for it any more; `room` is
+   * what the groups of an `Electors` share, where this is one of them. */
+  async ask(engine, query, { signal, unref, room }) {
+    const told = engine.peerAsks(query, room?.isFull === true);
     if (told.held === undefined) return told;
     const { held, forMs } = told;
     // What one event waits for, another one can't wake.
@@ -78,6 +98,7 @@ export class Questions {
         signal?.removeEventListener('abort', leave);
         ends.delete(end);
         if (ends.size === 0) this.#held.delete(engine);
+        if (room) room.held -= 1;
         resolve(answer);
       };
       const asked = (ask) => {
@@ -99,6 +120,7 @@ export class Questions {
       const timer = setTimeout(() => end(true), forMs);
       if (unref) unrefTimer(timer);
       ends.add(end);
+      if (room) room.held += 1;
       if (signal?.aborted) leave();
       else signal?.addEventListener('abort', leave, { once: true });
     });

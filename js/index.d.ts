@@ -212,7 +212,7 @@ export interface TimingOptions {
   /** After how many milliseconds without a heartbeat the other side is suspected. Default three heartbeats. */
   suspectAfter?: number;
   /** How many questions this member holds at once. Beyond them it answers 503, and with `peerSecret` it names followers that
-   * answer in its place. Default 1000. */
+   * answer in its place. All groups of an `Electors` together hold 1,000, or the largest `maxPeers` of one. Default 1000. */
   maxPeers?: number;
   /** How closely a stable leader is watched. Default `tight`, one GET per `frequentInterval`, or `frugal` where `infrequentInterval`
    * is set; `balanced` is one per lease. */
@@ -290,8 +290,8 @@ export interface ElectorOptions<S extends AnyStorage = FencedStorage> extends Ti
    * resignation or a stop the lease is released then, and no other term is claimed before. So stop your work here. That of
    * each `lead` and of `onAcquireLeadership` is waited for besides. */
   onLoseLeadership?(lost: LostLeadership<S>): void | Promise<void>;
-  /** No heartbeat came for `suspectAfter` from this member, by its `serverId`: a follower hears it of the leader, a leader of each
-   * follower. The lease alone says who leads: a suspected leader leads until its lease has run out. */
+  /** No heartbeat came for `suspectAfter` from this member, by its `serverId`: a follower hears it of the leader, a leader of its
+   * followers, of whom it watches the first 1,000. The lease alone says who leads: a suspected leader leads until its lease has run out. */
   onSuspect?(serverId: string): void | Promise<void>;
   /** Heartbeats come again from a member that was suspected, or it is watched no more: another one leads, it has been gone for
    * ten leases, heartbeats are switched off, or this elector ends. Each `onSuspect` is followed by one. */
@@ -486,7 +486,8 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * A peer's question may be held until the term is over (`peerWait`); the request's `signal` ends that. Where no session runs here,
    * or one that has read nothing yet or knows of another session of this `serverId` that leads, the stored record answers, read at
    * most once per `frequentInterval`, and names a leader only by this `serverId`; 503 with `Retry-After` where a process was asked for
-   * more than 10,000 of them within that time. */
+   * more than 10,000 of them within that time, or where the store has not answered yet: on Workers nobody can wait for the read that
+   * another request has begun. */
   handleRequest(request: Pick<Request, 'url' | 'method'> & { signal?: AbortSignal }): Promise<Response>;
   [Symbol.asyncDispose](): Promise<void>;
 }

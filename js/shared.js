@@ -1,4 +1,5 @@
-// What many groups of one process share: one timer, one budget of requests, one judgement of the store.
+// What many groups of one process share: one timer, one budget of requests, one judgement of the store, room for
+// held questions.
 import { ownWasm } from './engine.js';
 import { hasSingleClock, setTimer } from './host.js';
 
@@ -294,5 +295,32 @@ export class Judgement {
     this.#judge = null;
     const [next] = this.#waiting;
     next?.();
+  }
+}
+
+/** The room for questions of peers that are held, which all groups share: each needs a connection, and a process has a limit of them. */
+export class Room {
+  /** How many are held. */
+  held = 0;
+  #least;
+  #ofGroups;
+  /** Known once it matters: to ask ten thousand groups takes a while. */
+  #most;
+
+  /** For at least so many, or as many as one of the groups may hold by itself, which `ofGroups` lists. */
+  constructor(least, ofGroups) {
+    this.#least = least;
+    this.#ofGroups = ofGroups;
+  }
+
+  get isFull() {
+    if (this.held < this.#least) return false;
+    this.#most ??= this.#ofGroups().reduce((most, one) => Math.max(most, one), this.#least);
+    return this.held >= this.#most;
+  }
+
+  /** Other groups are there, or one has other settings. */
+  changed() {
+    this.#most = undefined;
   }
 }

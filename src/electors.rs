@@ -35,6 +35,7 @@ use futures::future::select;
 
 use self::budget::{Budget, Limits, Load, Ticket, Urgency, need_milli, start_delay_ms};
 use self::queue::{Budgeted, Queue};
+use crate::clock::Now;
 use crate::config::{Config, ConfigError};
 use crate::driver::{Handle, Host, new_election, run};
 use crate::election::{Event, Input};
@@ -52,7 +53,7 @@ use crate::text::quoted;
 pub const MOST_GROUPS: usize = 10_000;
 
 /// How many questions of peers all groups hold together, unless one of them alone may hold more.
-const MOST_HELD: u64 = 1_000;
+pub(crate) const MOST_HELD: u64 = 1_000;
 
 // Questions about each of them cost one read an interval.
 const _: () = assert!(isolate::MOST_SEEN >= MOST_GROUPS);
@@ -341,7 +342,10 @@ impl<H: Host + Clone + 'static> Electors<H> {
         let (question, _) = Question::read(query, &Secrets::default());
         let waits = question.wait_ms > 0;
         match self.asked(&question.group) {
-            Some(handle) if waits && self.is_full() => self.answer_full(&handle, &question),
+            Some(handle) if waits && self.is_full() => {
+                let chance = self.shared.host.random().map_or(0, |bytes| u64::from(bytes[0]));
+                answer_full(&handle, self.shared.host.now(), &question, chance)
+            }
             Some(handle) => {
                 let _place = Place::take(&self.shared);
                 handle.answer_peer(&self.shared.host, query).await
@@ -350,22 +354,25 @@ impl<H: Host + Clone + 'static> Electors<H> {
             None => HealthAnswer::not_leading(None),
         }
     }
+}
 
-    /// The answer to a question that would be held, if there were room; news are told all the same.
-    fn answer_full(&self, handle: &Handle, question: &Question) -> HealthAnswer {
-        let now = self.shared.host.now();
-        let chance = self.shared.host.random().map_or(0, |bytes| u64::from(bytes[0]));
-        handle.with(|election| {
-            if !Desk::is_steady(election, now, question) {
-                return Desk::default().answer(election, now, question);
-            }
-            let config = election.config();
-            let lease_s = (config.leader_timeout_ms / 1_000).max(1);
-            // Those who were sent away together do not all come back together.
-            let pause_s = lease_s + chance % (lease_s / 2 + 1);
-            HealthAnswer::busy(pause_s, &[]).to(question, &config.peers.secrets)
-        })
-    }
+/// The answer to a question that would be held, if all groups together had room; news are told all the same. `chance` is any number.
+pub(crate) fn answer_full(
+    handle: &Handle,
+    now: Now,
+    question: &Question,
+    chance: u64,
+) -> HealthAnswer {
+    handle.with(|election| {
+        if !Desk::is_steady(election, now, question) {
+            return Desk::default().answer(election, now, question);
+        }
+        let config = election.config();
+        let lease_s = (config.leader_timeout_ms / 1_000).max(1);
+        // Those who were sent away together do not all come back together.
+        let pause_s = lease_s + chance % (lease_s / 2 + 1);
+        HealthAnswer::busy(pause_s, &[]).to(question, &config.peers.secrets)
+    })
 }
 
 /// A place among the questions that are held, given back also when its asker goes.

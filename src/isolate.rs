@@ -180,8 +180,8 @@ impl<H: Host + Clone> Isolate<H> {
     }
 
     /// The answer to `GET /health/leadership` for the group of `config`: of an elector that runs here and leads, or of
-    /// the store's record, which is read at most once per `frequentInterval`; 503 where [`MOST_SEEN`] others were asked for
-    /// within theirs. `host` is the asking event's own; `bound`
+    /// the store's record, which is read at most once per `frequentInterval`; 503 while a read is under way that another
+    /// question has begun, and where [`MOST_SEEN`] others were asked for within theirs. `host` is the asking event's own; `bound`
     /// says that the store is a binding of the platform whose clock `host` has too, and `query` is that of the question;
     /// `ended` are sessions that were here and have no authority any more. No question is held: what one event waits for,
     /// another one can't wake.
@@ -222,8 +222,9 @@ impl<H: Host + Clone> Isolate<H> {
         sessions.extend(here.iter().map(|(elector, _)| session_of(elector)));
         let (at_ms, answer) = match self.read(config, store, host).await {
             Ok(read) => read,
-            Err(Unread::NoAnswer) => return HealthAnswer::not_leading(None),
-            Err(Unread::NoRoom(ms)) => return later(ms),
+            // Not 404, which would have a follower ask nobody for a lease.
+            Err(Unread::NoAnswer) => return later(NO_ANSWER, 0),
+            Err(Unread::NoRoom(ms)) => return later(TOO_MANY, ms),
         };
         let age_ms = age_ms(config, answer.facts, at_ms, host.now().wall_ms, bound);
         match &answer.outcome {
@@ -333,10 +334,10 @@ impl<H: Host + Clone> Isolate<H> {
     }
 }
 
-/// 503: there is room for another record after so many milliseconds.
-fn later(ms: u64) -> HealthAnswer {
+/// 503: ask again after so many milliseconds, at least a second.
+fn later(why: &str, ms: u64) -> HealthAnswer {
     let seconds = ms.div_ceil(1_000).max(1);
-    let body = json!({ "error": TOO_MANY, "retryAfterMs": seconds * 1_000, "relays": [] });
+    let body = json!({ "error": why, "retryAfterMs": seconds * 1_000, "relays": [] });
     HealthAnswer { retry_after_s: Some(seconds), ..HealthAnswer::of(503, body.to_string()) }
 }
 

@@ -24,6 +24,7 @@ use crate::config::{Config, ConfigError, HostClock, Settings};
 use crate::custom::{AnyStore, CustomStore, OwnStore};
 use crate::driver::{self, Asked, Handle, Held, Host, UNHURRIED_MS};
 use crate::election::{Election, Event, Input, Problem, SlotsOver, Standing, Waiting};
+use crate::electors::answer_full;
 use crate::electors::queue::Budgeted;
 use crate::isolate::Isolate;
 use crate::json::{self, Object};
@@ -32,7 +33,9 @@ use crate::locker::LockerStore;
 use crate::look::{Due, look};
 use crate::object_store_lock::LeaderElectionConfig;
 use crate::operator::{self, OperatorError, Receipt, Words};
+use crate::peer::Question;
 use crate::probe::judge_by;
+use crate::proof::Secrets;
 use crate::scheduled::{SlotOutcome, says_nothing, shown_slot};
 use crate::slots::{Schedule, ScheduleSettings, SlotEnd};
 use crate::store::{Answer, Condition, Operation, Outcome, Record, Store, Version};
@@ -357,10 +360,16 @@ impl RawElector {
     }
 
     /// A question to `GET /health/leadership`, the query of its URL: its answer as JSON, or `{ held, forMs }`. What is held is
-    /// answered by [`RawElector::peer_answer`], once [`RawElector::steady_term`] says something new or the time is over.
+    /// answered by [`RawElector::peer_answer`], once [`RawElector::steady_term`] says something new or the time is over. Nothing
+    /// is held where the groups of this one's `Electors` are `full`.
     #[wasm_bindgen(js_name = peerAsks)]
-    pub fn peer_asks(&mut self, query: &str, chance: u32) -> String {
-        match self.handle.asked(self.web.now(), query, chance.into()) {
+    pub fn peer_asks(&mut self, query: &str, chance: u32, full: bool) -> String {
+        let now = self.web.now();
+        let (question, _) = Question::read(query, &Secrets::default());
+        if full && question.wait_ms > 0 {
+            return json::of(&answer_full(&self.handle, now, &question, chance.into()));
+        }
+        match self.handle.asked(now, query, chance.into()) {
             Asked::Answered(answer) => json::of(&answer),
             Asked::Held { held, for_ms } => {
                 self.questions = self.questions.wrapping_add(1);

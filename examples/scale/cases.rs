@@ -96,15 +96,19 @@ fn tasks(quick: bool, most: usize) -> Vec<(Setup, Task)> {
         let rounds = Task::Failovers(rounds(quick, followers));
         for (follow, peers) in FOLLOWS.into_iter().flat_map(|f| PEERS.map(|peers| (f, peers))) {
             let setup = Setup { follow, peers, ..of };
-            let relays = peers == Peers::Relay;
             // Relays answer where the leader has no room, whatever the follow.
-            if !relays || (follow == Follow::Tight && followers > 1_000) {
+            let relays = follow == Follow::Tight && followers > 1_000;
+            if peers != Peers::Relay || relays {
                 tasks.push((setup, Task::Stable(minutes(followers))));
             }
             // What is measured of `tight` below is not measured twice.
-            let other = peers == Peers::On || (peers, follow) == (Peers::Off, Follow::Balanced);
-            let other = other || (peers, follow) == (Peers::Off, Follow::Frugal);
-            if other && followers <= 10_000 {
+            let other = match peers {
+                Peers::Off => follow != Follow::Tight,
+                Peers::On => true,
+                Peers::Relay => relays,
+            };
+            // A failover of the largest groups takes long to simulate.
+            if other && (followers <= 10_000 || follow == Follow::Tight) {
                 tasks.push((setup, rounds));
             }
         }
@@ -113,6 +117,13 @@ fn tasks(quick: bool, most: usize) -> Vec<(Setup, Task)> {
         }
         if followers <= 10_000 {
             tasks.push((Setup { limited: true, peers: Peers::On, ..of }, rounds));
+        }
+        // In smaller groups few are there to write at once.
+        if (1_000..=10_000).contains(&followers) {
+            for follow in [Follow::Balanced, Follow::Frugal] {
+                tasks.push((Setup { follow, store_ms: 200, ..of }, rounds));
+                tasks.push((Setup { follow, limited: true, ..of }, rounds));
+            }
         }
     }
     tasks

@@ -83,18 +83,19 @@ fn failovers(text: &mut String, results: &Results, quick: bool) {
 fn others(text: &mut String, results: &Results) {
     let _ = writeln!(
         text,
-        "\n## Failovers, the others\n\nThe store answers in 20 ms.\n\n\
-         | followers | `follow` | peers | limit | crash, seconds | PUTs | resignation, seconds | PUTs |\n\
-         |---|---|---|---|---|---|---|---|"
+        "\n## Failovers, the others\n\n\
+         | followers | `follow` | peers | store | limit | crash, seconds | PUTs | resignation, seconds | PUTs |\n\
+         |---|---|---|---|---|---|---|---|---|"
     );
     for one in results.failovers(|one| one.peers != Peers::Off || one.follow != Follow::Tight) {
         let limit = if one.setup.limited { "one write a second" } else { "none" };
         let _ = writeln!(
             text,
-            "| {} | `{}` | {} | {limit} | {} |",
+            "| {} | `{}` | {} | {} ms | {limit} | {} |",
             grouped(one.setup.followers as u64),
             one.setup.follow.name(),
             peers_name(one.setup.peers),
+            one.setup.store_ms,
             cells(one)
         );
     }

@@ -288,18 +288,6 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_stepped_back_holds_nothing_up() {
-        let mut budget = Budget::new(limits(2, Some(1)), 60_000);
-        let first = budget.ask(Urgency::Read);
-        assert_eq!(all(&mut budget, 60_000), [first]);
-        budget.leave(first);
-        let second = budget.ask(Urgency::Read);
-        assert_eq!(all(&mut budget, 0), [], "the rate still holds");
-        assert_eq!(budget.wait_ms(0), Some(1_000));
-        assert_eq!(all(&mut budget, 1_000), [second]);
-    }
-
-    #[test]
     fn reads_leave_connections_to_changes_and_both_leave_some_to_terms() {
         let mut budget = Budget::new(limits(16, None), 0);
         let reads: Vec<Ticket> = (0..20).map(|_| budget.ask(Urgency::Read)).collect();

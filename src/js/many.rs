@@ -7,7 +7,7 @@ use super::{RawElector, config_error, object};
 use crate::config::Settings;
 use crate::driver::{Handle, Host};
 use crate::electors::budget::{Budget, Limits, Urgency, need_milli, start_delay_ms};
-use crate::electors::{check_rate, check_room};
+use crate::electors::{MOST_HELD, check_rate, check_room};
 use crate::shards::{self, Order, Sharing};
 
 /// The budget of one `Electors`.
@@ -53,8 +53,9 @@ impl RawBudget {
     }
 }
 
-/// Takes the limits out of the options of an `Electors`: `{ limits, settings }` as JSON. Refuses a setting of a group that
-/// nobody knows, or of a type that it cannot have; `names` are others that it may have meant.
+/// Takes the limits out of the options of an `Electors`: `{ limits, settings, mostHeld }` as JSON, the last of them how many questions
+/// all groups hold together unless one may hold more. Refuses a setting of a group that nobody knows, or of a type that it cannot
+/// have; `names` are others that it may have meant.
 #[wasm_bindgen]
 pub fn limits(options: &str, names: Vec<String>) -> Result<String, String> {
     let mut settings = object(options)?;
@@ -64,7 +65,7 @@ pub fn limits(options: &str, names: Vec<String>) -> Result<String, String> {
     let [connections, rate] = Limits::OPTIONS;
     let limits =
         json!({ connections: limits.max_connections, rate: limits.max_requests_per_second });
-    Ok(json!({ "limits": limits, "settings": settings }).to_string())
+    Ok(json!({ "limits": limits, "settings": settings, "mostHeld": MOST_HELD }).to_string())
 }
 
 /// Refuses a group that is there, one too many, or one too many for the rate. `before` is JSON: `groups`, how many there are, and

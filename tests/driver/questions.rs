@@ -1,10 +1,12 @@
 //! Questions of peers that a leader holds: very many, and none for ever.
 
 use edgelect::config::PeerSettings;
+use edgelect::election::PeerAnswer;
 use edgelect::isolate::{Isolate, MOST_SEEN};
-use edgelect::peer::HealthAnswer;
+use edgelect::peer::{self, HealthAnswer, Heard, Question};
 use futures::FutureExt;
 use futures::future::AbortHandle;
+use std::pin::pin;
 
 use crate::driver::prelude::*;
 
@@ -100,6 +102,23 @@ impl Asked {
         statuses.dedup();
         (statuses, self.reads.get() - before)
     }
+}
+
+#[test]
+fn while_a_record_is_read_for_one_question_the_others_are_to_ask_again_soon() {
+    let machine = Machine::default();
+    let isolate = Isolate::<Virtual>::default();
+    let store = Through(async move |_| std::future::pending().await);
+    let config = config_of(Settings::default());
+    let mut first = pin!(isolate.health(&config, &store, &machine.host, false, "", &[]));
+    assert!(first.as_mut().now_or_never().is_none(), "it waits for the store");
+    let second = isolate.health(&config, &store, &machine.host, false, "", &[]);
+    let second = second.now_or_never().expect("it is answered at once");
+    assert_eq!((second.status, second.retry_after_s), (503, Some(1)), "{second:?}");
+    let heard = Heard { status: 503, proof: None, body: second.body.as_bytes() };
+    let question = Question::read("", &config.peers.secrets).0;
+    let busy = PeerAnswer::Busy { retry_after_ms: 1_000, relays: Vec::new() };
+    assert_eq!(peer::judge(&heard, &question, &config.peers), busy, "not silent for a lease");
 }
 
 #[test]

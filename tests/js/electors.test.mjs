@@ -138,6 +138,38 @@ test('public questions about hundreds of groups, and over many storages, read ea
   assert.equal(reads, 640);
 });
 
+test('all groups together hold a thousand questions and answer the next at once', async () => {
+  const names = namesOf(2);
+  const { electors } = await allLead(names, { peerMode: true, serverAddr: 'a.example' });
+  const askers = [];
+  const answers = [];
+  const ask = (name, older = 0) => {
+    const query = `group=${name}&term=${electors.get(name).status().term - older}&wait=20000`;
+    const asker = new AbortController();
+    askers.push(asker);
+    const asked = electors.handleRequest({ method: 'GET', url: `/health/leadership?${query}`, signal: asker.signal });
+    void asked.then((answer) => answers.push([answer.status, Number(answer.headers.get('retry-after'))]));
+  };
+  for (let round = 0; round < 600; round += 1) names.forEach((name) => ask(name));
+  ask(names[1], 1);
+  await runtime.settle();
+  const refused = answers.filter(([status]) => status === 503);
+  assert.equal(refused.length, 200, 'the next are sent to the store');
+  assert.ok(refused.every(([, seconds]) => seconds >= 15 && seconds <= 22), 'for a lease and up to a half more');
+  assert.deepEqual(answers.filter(([status]) => status !== 503), [[200, 0]], 'news are told');
+  electors.get(names[0]).updateConfig({ maxPeers: 1_001 });
+  ask(names[1]);
+  await runtime.settle();
+  assert.equal(answers.length, 201, 'as many are held as one group may hold');
+  askers.slice(0, 10).forEach((asker) => asker.abort());
+  await runtime.settle();
+  answers.length = 0;
+  for (let round = 0; round < 12; round += 1) ask(names[1]);
+  await runtime.settle();
+  assert.deepEqual(answers.map(([status]) => status), [503, 503], 'who goes makes room');
+  await runtime.pass(21_000);
+});
+
 test('a group can be removed and added again, and answers by its name', async () => {
   const [name, other] = namesOf(2);
   const { storage } = await storageOf([name, other]);

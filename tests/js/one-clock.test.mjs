@@ -340,3 +340,10 @@ test('beside the leading session of its serverId a waiting one has the stored re
   await pass(20_000);
   await stopped;
 });
+
+test('who asks an isolate while it reads the record for somebody else is to ask again in a second', async () => {
+  const idle = member(await newGroup());
+  const ask = () => idle.handleRequest(new Request('http://localhost/health/leadership'));
+  const answers = await after(1_000, Promise.all([ask(), ask()]));
+  assert.deepEqual(answers.map(({ status, headers }) => [status, headers.get('retry-after')]), [[404, null], [503, '1']]);
+});

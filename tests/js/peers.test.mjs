@@ -8,7 +8,7 @@ import { Elector, MemoryStorage } from 'edgelect';
 import { fetchWith } from '../../js/peer-tls.js';
 import { inRoot } from '../../js/tools/paths.mjs';
 import { atEnd } from './ending.mjs';
-import { noting, putRecord, slotRecord, started, until } from './group.mjs';
+import { bent, noting, pause, putRecord, slotRecord, started, until } from './group.mjs';
 import { peered } from './peered.mjs';
 
 const LEASE_MS = 9_000;
@@ -54,11 +54,14 @@ test('who goes away leaves room, and without room a question is answered 503, la
 
 test('without a session the stored record answers, read once an interval, and of whom it names alone', async () => {
   let reads = 0;
-  const storage = noting(new MemoryStorage(), (name) => (reads += name === 'get'));
+  const memory = noting(new MemoryStorage(), (name) => (reads += name === 'get'));
+  const storage = bent(memory, { get: (key) => pause(50).then(() => memory.get(key)) });
   const leader = await leading(storage);
   const idle = await member(storage, 'a');
   const before = reads;
-  await Promise.all(Array.from({ length: 5 }, async () => (await ask(idle.host)).text()));
+  const askers = [() => ask(idle.host), () => idle.elector.handleRequest(new Request(`http://${idle.host}/health/leadership`))];
+  const statuses = await Promise.all([...askers, ...askers, ...askers].map(async (asks) => (await asks()).status));
+  assert.deepEqual(statuses, [200, 200, 200, 200, 200, 200], 'who asks while it is read waits for that');
   const answer = await ask(idle.host);
   const { source, leaderID, remainingMs } = await answer.json();
   assert.deepEqual([answer.status, source, leaderID, remainingMs], [200, 'store', 'a', undefined]);
@@ -105,6 +108,20 @@ test('peers are asked by TLS that only their own authority has signed', async ()
   }
   const hidden = ({ message }) => !message.includes('secret key');
   assert.throws(() => new Elector({ storage, lockfilePath: 'x', peerTls: { cert, key: 'secret key' } }), hidden);
+});
+
+test('where the leader wants a certificate, a follower with one asks it, and one without reads the store', async () => {
+  const storage = new MemoryStorage();
+  const secure = { key, cert, ca: cert, requestCert: true, rejectUnauthorized: true };
+  const leader = await leading(storage, { peerTls: { ca: cert, key, cert } }, { secure });
+  const asks = ({ host }) => leader.asked.some(({ query }) => query.relay === host);
+  const known = await member(storage, 'b', { peerTls: { ca: cert, key, cert } }, { secure });
+  await known.elector.start();
+  await until(() => asks(known) && leader.held() === 1);
+  const unknown = await member(storage, 'c', { peerTls: { ca: cert } }, { secure });
+  await unknown.elector.start();
+  await until(() => unknown.elector.status().requests.peer >= 1 && unknown.elector.status().requests.read >= 2);
+  assert.deepEqual([asks(known), asks(unknown)], [true, false]);
 });
 
 test('no answer that a peer makes up ends the process or keeps a connection', async () => {
