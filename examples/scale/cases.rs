@@ -107,8 +107,8 @@ fn tasks(quick: bool, most: usize) -> Vec<(Setup, Task)> {
                 Peers::On => true,
                 Peers::Relay => relays,
             };
-            // A failover of the largest groups takes long to simulate.
-            if other && (followers <= 10_000 || follow == Follow::Tight) {
+            // Those of the largest groups take too long to simulate.
+            if other && followers <= 10_000 {
                 tasks.push((setup, rounds));
             }
         }
