@@ -1,6 +1,7 @@
 //! Members that share shards out, whole: the real code on virtual time, over a store in memory.
 
 use edgelect::planted::plant;
+use edgelect::shards::plan::{Plan, View};
 use worlds::play::{self, LEASE_MS, World, play};
 
 /// After the last event: a dead member's leases run out, its shards are claimed, and what is uneven is given back in two rounds.
@@ -76,6 +77,15 @@ fn more_members_than_shards_leave_one_shard_each_and_the_rest_stand_by() {
     world.pass(SETTLED_MS);
     assert_eq!(world.shares().iter().sum::<usize>(), 3);
     world.check();
+}
+
+#[test]
+fn a_shard_that_nobody_can_read_keeps_the_others_free_for_a_patience_and_no_longer() {
+    let mut plan = Plan::new("me", 2, 1_000, LEASE_MS);
+    let views = [View::Unknown, View::Free];
+    let claims = |now_ms: &u64| plan.decide(*now_ms, &views, &View::Free).competes[1];
+    let claimed_ms = (0..400_000).step_by(500).find(claims);
+    assert_eq!(claimed_ms, Some(2 * (LEASE_MS + 1_000)));
 }
 
 #[test]

@@ -106,6 +106,8 @@ impl Plan {
         let shortest_ms = unknown.min().unwrap_or(u64::MAX);
         if shortest_ms < self.patience_ms {
             self.gives_since_ms = None;
+            // Nobody lets a shard lie of which it may not be sure that it is free.
+            self.free_since_ms.iter_mut().flatten().for_each(|since_ms| *since_ms = now_ms);
             return orders;
         }
         let mut shares = self.shares(shards, seat);
