@@ -1,14 +1,12 @@
 // One probe of a store, as `Elector.doctor` runs it; its steps are in src/probe.rs.
 
 /** Resolves to the diagnosis. `open(onEvent)` gives the engine; `onBegin` hears the name of each step before it, `onStep` the
- * step after it, and what they throw or reject with ends the probe, which deletes its object first. A signal ends it at once,
+ * step after it, and what they throw, or reject with before its end, ends the probe, which deletes its object first. A signal ends it at once,
  * which may leave the object. */
 export const diagnose = (open, order, { onBegin, onStep, signal }) =>
   new Promise((resolve, reject) => {
     let diagnosis;
     let thrown;
-    /** What they have promised; it settles before the diagnosis does. */
-    const promised = [];
     const end = (settle, value) => {
       signal?.removeEventListener('abort', onAbort);
       engine.close();
@@ -20,7 +18,7 @@ export const diagnose = (open, order, { onBegin, onStep, signal }) =>
       if (thrown) return;
       try {
         const told = hear(what);
-        promised.push((async () => told)().catch(fail));
+        (async () => told)().catch(fail);
       } catch (error) {
         fail(error);
       }
@@ -30,7 +28,8 @@ export const diagnose = (open, order, { onBegin, onStep, signal }) =>
       engine.stop(false);
     };
     const finish = async (error) => {
-      await Promise.all(promised);
+      // What has rejected by now is heard first. What goes on is not waited for: it may wait for the diagnosis.
+      await new Promise((resolve) => setTimeout(resolve));
       if (thrown) end(reject, thrown.error);
       else if (error) end(reject, error);
       else end(resolve, diagnosis);

@@ -32,6 +32,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant, SystemTime};
 
+use futures::FutureExt;
 use futures::StreamExt;
 use futures::future::{AbortHandle, abortable, select};
 use futures::stream::FuturesUnordered;
@@ -397,10 +398,10 @@ impl Answers for Electors<Native> {
 struct Open(RefCell<BTreeMap<u64, AbortHandle>>);
 
 impl Open {
-    fn close_oldest(&self) {
-        if let Some((_, close)) = self.0.borrow_mut().pop_first() {
-            close.abort();
-        }
+    /// Whether there was one.
+    fn close_oldest(&self) -> bool {
+        let oldest = self.0.borrow_mut().pop_first();
+        oldest.map(|(_, close)| close.abort()).is_some()
     }
 
     /// No newer connection closes this one meanwhile.
@@ -412,6 +413,13 @@ impl Open {
     }
 }
 
+/// Whether as many connections are open as may be beside those whose questions are held. Those that could be held do not
+/// count: whoever opens connections and asks nothing would have the descriptors that renewals need.
+fn is_full(connections: usize, electors: &impl Answers) -> bool {
+    let held = usize::try_from(electors.questions_held()).unwrap_or(usize::MAX);
+    connections >= MOST_CONNECTIONS.saturating_add(held)
+}
+
 async fn serve(
     listener: &TcpListener,
     electors: &impl Answers,
@@ -421,18 +429,20 @@ async fn serve(
     let (open, mut numbers) = (Open::default(), 0..);
     let mut served = FuturesUnordered::new();
     loop {
-        // Not those that could be held: whoever opens connections and asks nothing would have the descriptors that renewals need.
-        let held = usize::try_from(electors.questions_held()).unwrap_or(usize::MAX);
-        let full = served.len() >= MOST_CONNECTIONS.saturating_add(held);
+        let full = is_full(served.len(), electors);
         let closable = !open.0.borrow().is_empty();
         tokio::select! {
             biased;
             Some(()) = served.next() => {}
             accepted = listener.accept(), if !full || closable => match accepted {
                 Ok((stream, _)) => {
-                    if full {
-                        open.close_oldest();
-                        served.next().await;
+                    if is_full(served.len(), electors) {
+                        // Of many that came at once nobody has read what they ask: it may be held, or be over at once.
+                        tokio::task::yield_now().await;
+                        while let Some(Some(())) = served.next().now_or_never() {}
+                        if is_full(served.len(), electors) && open.close_oldest() {
+                            served.next().await;
+                        }
                     }
                     let number = numbers.next().unwrap_or(u64::MAX);
                     let asked = Asked { electors, host, has_page, open: &open, number };

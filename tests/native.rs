@@ -381,6 +381,25 @@ async fn a_server_keeps_a_connection_for_each_question_that_is_held_and_the_64_n
 }
 
 #[tokio::test]
+async fn questions_that_are_held_all_at_once_keep_nobody_waiting() {
+    held_by_a_server(async |holding, address| {
+        let mut asked = Vec::new();
+        for _ in 0..64 {
+            asked.push(open(address, "").await);
+        }
+        // By then the server has all of them, and no room.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        for stream in &mut asked {
+            stream.write_all(format!("{QUESTION}\r\n").as_bytes()).await.expect("it is there");
+        }
+        holding.come_to(64).await;
+        assert_eq!(status_of(address).await.as_deref(), Some("shown"));
+        assert_eq!(holding.0.get(), asked.len() as u64);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_question_gives_its_place_back_when_its_asker_goes_whatever_it_has_sent() {
     held_by_a_server(async |holding, address| {
         for (head, behind, later) in [

@@ -89,6 +89,16 @@ fn a_shard_that_nobody_can_read_keeps_the_others_free_for_a_patience_and_no_long
 }
 
 #[test]
+fn a_shard_that_a_member_lets_lie_is_anothers_though_that_member_holds_others() {
+    let mut plan = Plan::new("b", 4, 1_000, LEASE_MS);
+    let views = [View::Mine, View::Free, View::Other("a".to_owned()), View::Mine];
+    let claims = |now_ms: &u64| plan.decide(*now_ms, &views, &View::Free).competes[1];
+    let claimed_ms = (0..400_000).step_by(500).find(claims);
+    let patience_ms = 2 * (LEASE_MS + 1_000);
+    assert!(claimed_ms.is_some_and(|at_ms| at_ms <= patience_ms + 500), "{claimed_ms:?}");
+}
+
+#[test]
 fn whatever_happens_one_leads_each_shard_shares_even_out_and_then_nothing_moves() {
     let schedules = std::env::var("EDGELECT_SHARD_SCHEDULES").ok();
     let schedules = schedules.and_then(|text| text.parse().ok()).unwrap_or(150);

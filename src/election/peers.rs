@@ -32,8 +32,6 @@ pub(super) struct Peers {
     relays: Vec<String>,
     /// How many of them had no room either since the leader had none.
     hops: u8,
-    /// How many were told at once that a term is over, and the highest term that was known then.
-    waiting: Option<(u64, u64)>,
     /// For how long a question may be held, where something on the way has cut off one that was held for longer.
     wait_limit_ms: Option<u64>,
     /// The record was new at a read that peers had put off for long, and no clock of the store's says how new: another read
@@ -53,11 +51,6 @@ impl Peers {
     /// When a peer last said something new, on the monotonic clock.
     pub(super) fn moved_ms(&self) -> u64 {
         self.moved.as_ref().map_or(0, |moved| moved.since_ms)
-    }
-
-    /// How many were told at once that the newest term is over, if the leader has said so.
-    pub(super) fn waiting(&self, highest_term: u64) -> Option<u64> {
-        self.waiting.filter(|(term, _)| *term == highest_term).map(|(_, waiting)| waiting)
     }
 }
 
@@ -130,13 +123,14 @@ impl Election {
                         self.peers.hops += 1;
                         self.ask_relays(now, named);
                     }
-                    _ => self.await_turn_told(now),
+                    _ => self.await_turn_told(now, None),
                 }
             }
             answer => {
-                if let PeerAnswer::Over { waiting } = answer {
-                    self.peers.waiting = Some((self.highest_term, waiting));
-                }
+                let waiting = match answer {
+                    PeerAnswer::Over { waiting } => Some(waiting),
+                    _ => None,
+                };
                 self.on_silent_peer(now);
                 let took_ms = now.mono_ms.saturating_sub(sent_ms);
                 if (MIN_WAIT_MS..wait_ms).contains(&took_ms) {
@@ -145,7 +139,7 @@ impl Election {
                 }
                 if wait_ms > 0 {
                     // All who waited are told in the same moment.
-                    self.await_turn_told(now);
+                    self.await_turn_told(now, waiting);
                 }
             }
         }

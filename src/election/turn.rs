@@ -21,17 +21,16 @@ impl Election {
     /// How long after everybody may claim this follower's turn comes: the truncated exponential distribution of feedback
     /// suppression in multicast (Nonnenmacher and Biersack).
     pub(super) fn rank_ms(&self) -> u64 {
-        if self.first {
+        self.rank_within_ms(DOUBLINGS)
+    }
+
+    /// The same where so few compete that their number doubles less often.
+    fn rank_within_ms(&self, doublings: u64) -> u64 {
+        if self.first || doublings == 0 {
             return 0;
         }
         let round_trips_ms = ROUND_TRIPS * self.round_trip_ms;
         let longest_ms = self.spread_ms().max(round_trips_ms);
-        let doublings = match self.peers.waiting(self.highest_term) {
-            // Nobody else was told.
-            Some(1) => return 0,
-            Some(waiting) => u64::from(u64::BITS - waiting.leading_zeros()).clamp(1, DOUBLINGS),
-            None => DOUBLINGS,
-        };
         let mut hasher = DefaultHasher::new();
         (&self.session, self.highest_term).hash(&mut hasher);
         let drawn = hasher.finish();
@@ -106,17 +105,23 @@ impl Election {
             Seen::Record { observation, .. } => observation.rests_ms(now, self.writes_apart_ms),
             _ => 0,
         };
-        self.await_turn_after(now, rests_ms);
+        self.await_turn_after(now, rests_ms + self.rank_ms());
     }
 
     /// Looks when this session's turn comes: a peer has said that the leader's term is over, or has left all that it held
-    /// without an answer. They know it in the same moment, in which the leader may have written its release.
-    pub(super) fn await_turn_told(&mut self, now: Now) {
-        self.await_turn_after(now, self.writes_apart_ms);
+    /// without an answer. They know it in the same moment, in which the leader may have written its release. `waiting` is how many
+    /// they are, where the leader has said so; it counts for this turn only, because it may be made up.
+    pub(super) fn await_turn_told(&mut self, now: Now, waiting: Option<u64>) {
+        let doublings = match waiting {
+            // Nobody else was told.
+            Some(0 | 1) => 0,
+            Some(waiting) => u64::from(u64::BITS - waiting.leading_zeros()).min(DOUBLINGS),
+            None => DOUBLINGS,
+        };
+        self.await_turn_after(now, self.writes_apart_ms + self.rank_within_ms(doublings));
     }
 
-    fn await_turn_after(&mut self, now: Now, rests_ms: u64) {
-        let wait_ms = rests_ms + self.rank_ms();
+    fn await_turn_after(&mut self, now: Now, wait_ms: u64) {
         self.turn =
             Some(Turn { at_ms: now.mono_ms + wait_ms, until_ms: u64::MAX, of_lease: false });
         self.plan_look(now, wait_ms);

@@ -149,7 +149,8 @@ impl Plan {
             if let Some(before) = before.as_ref().filter(|before| Some(*before) != holder) {
                 self.wavering.insert(before.clone(), now_ms + self.settle_ms);
             }
-            if let Some(name) = holder {
+            // Who keeps others has not taken one: the old work of a shard may bar just that one.
+            if let Some(name) = holder.filter(|name| before.as_ref() != Some(*name)) {
                 self.unwilling.remove(name);
             }
             self.holders[shard] = holder.cloned();
