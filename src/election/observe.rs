@@ -487,9 +487,8 @@ impl Election {
             _ => {
                 // Once in step, a renewal found only after many looks has another phase than the one that was learned.
                 let in_step_ms = self.config.frequent_interval_ms / 100;
-                let in_step = self.early.as_ref().is_some_and(|(ms, ..)| *ms <= in_step_ms);
-                if in_step && self.misses >= LOST_AFTER {
-                    self.early = None;
+                if self.misses >= LOST_AFTER {
+                    self.early.take_if(|(early_ms, ..)| *early_ms <= in_step_ms);
                 }
                 self.misses = 0;
                 self.forget_turn();

@@ -90,27 +90,7 @@ impl Election {
                 {
                     observation.restart(&self.clocks, now);
                 }
-                if !relays {
-                    self.peers.relays.clear();
-                }
-                let first = wait_ms == 0 && !self.waits_for_peer(now, term);
-                let interval_ms = self.peer_interval_ms();
-                let beyond_ms = wait_ms.saturating_add(2 * self.config.peer_timeout_ms);
-                self.peers.believed_until_ms = now.mono_ms + interval_ms + beyond_ms;
-                if relays && self.peers.busy_until_ms < self.peers.believed_until_ms {
-                    // The leader is asked by its relays: all who are behind them would be sent back to them.
-                    self.peers.busy_until_ms = self.peers.believed_until_ms;
-                }
-                // Who holds questions is asked again at once, but where the wait is a short one; anybody else at intervals.
-                let took_ms = now.mono_ms.saturating_sub(sent_ms);
-                let held = wait_ms > 0 && took_ms >= wait_ms / 2;
-                let short_ms = self.config.frequent_interval_ms.saturating_sub(took_ms);
-                let pause_ms = match held {
-                    true => short_ms,
-                    false if first && self.waits_for_peer(now, term) => 0,
-                    false => interval_ms,
-                };
-                self.plan = Plan { at_ms: now.mono_ms + pause_ms, action: Action::Ask };
+                self.plan_after_answer(now, term, (sent_ms, wait_ms), relays);
             }
             PeerAnswer::Busy { retry_after_ms, relays: named } if !relays => {
                 self.on_busy_peer(now, retry_after_ms, named);
@@ -143,6 +123,38 @@ impl Election {
                 }
             }
         }
+    }
+
+    /// The leader goes on, as it said itself or somebody who relays for it. The question left at `sent_ms` and could be held
+    /// for `wait_ms`.
+    fn plan_after_answer(
+        &mut self,
+        now: Now,
+        term: Option<u64>,
+        (sent_ms, wait_ms): (u64, u64),
+        relays: bool,
+    ) {
+        if !relays {
+            self.peers.relays.clear();
+        }
+        let first = wait_ms == 0 && !self.waits_for_peer(now, term);
+        let interval_ms = self.peer_interval_ms();
+        let beyond_ms = wait_ms.saturating_add(2 * self.config.peer_timeout_ms);
+        self.peers.believed_until_ms = now.mono_ms + interval_ms + beyond_ms;
+        if relays && self.peers.busy_until_ms < self.peers.believed_until_ms {
+            // The leader is asked by its relays: all who are behind them would be sent back to them.
+            self.peers.busy_until_ms = self.peers.believed_until_ms;
+        }
+        // Who holds questions is asked again at once, but where the wait is a short one; anybody else at intervals.
+        let took_ms = now.mono_ms.saturating_sub(sent_ms);
+        let held = wait_ms > 0 && took_ms >= wait_ms / 2;
+        let short_ms = self.config.frequent_interval_ms.saturating_sub(took_ms);
+        let pause_ms = match held {
+            true => short_ms,
+            false if first && self.waits_for_peer(now, term) => 0,
+            false => interval_ms,
+        };
+        self.plan = Plan { at_ms: now.mono_ms + pause_ms, action: Action::Ask };
     }
 
     /// Whether a question about this term may wait: the one who is asked has just answered one.

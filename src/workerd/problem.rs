@@ -27,17 +27,14 @@ impl From<String> for Problem {
 
 /// What was thrown, for people: short, and no text that may quote an address or a signed request.
 pub fn told(thrown: &JsValue) -> String {
-    const QUOTED: [&str; 5] = ["://", "signature", "aws4-hmac", "x-amz-", "authorization"];
+    const SECRET: [&str; 4] = ["signature", "aws4-hmac", "x-amz-", "authorization"];
     let message = thrown.dyn_ref::<js_sys::Error>().map(|error| String::from(error.message()));
     let text = message.or_else(|| thrown.as_string()).unwrap_or_default();
-    // Before it is cut: the mark may stand behind the secret.
     let lower = text.to_ascii_lowercase();
-    if QUOTED.iter().any(|quoted| lower.contains(quoted)) {
+    let shown: String = text.chars().take(200).collect();
+    // The mark may stand behind the secret, where nobody would see it any more.
+    if SECRET.iter().any(|mark| lower.contains(mark)) || shown.contains("://") {
         return "an error whose text is not shown, because it quotes the request".to_owned();
     }
-    if text.is_empty() {
-        "an error without a text".to_owned()
-    } else {
-        text.chars().take(200).collect()
-    }
+    if shown.is_empty() { "an error without a text".to_owned() } else { shown }
 }

@@ -106,7 +106,7 @@ fn two_sessions_and_a_pause() {
 #[test]
 fn two_sessions_and_a_crash() {
     let budget = Budget { crashes: 1, ..NONE };
-    holds(meets(budget, "two, a crash", 6), 7, (996_712, 504_688, 31));
+    holds(meets(budget, "two, a crash", 6), 7, (994_406, 501_981, 31));
 }
 
 #[test]
