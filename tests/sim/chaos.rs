@@ -71,14 +71,7 @@ impl Schedule {
                 let sleep_ms = self.world.chance.span(3 * self.lease_ms);
                 self.world.suspend(machine, sleep_ms);
             }
-            Blow::StepBack => {
-                let step_ms = self.world.chance.span(4 * self.lease_ms);
-                let machines = &self.world.machines;
-                let single = machines.iter().position(|one| one.outside && one.clocks.single);
-                // One of much less than a lease shows itself before a term is over.
-                let step_ms = single.map_or(step_ms, |_| step_ms.max(self.lease_ms / 2));
-                self.world.step_wall(single.unwrap_or(machine), -(step_ms as i64));
-            }
+            Blow::StepBack => self.step_back(machine),
             Blow::StepForward => {
                 // The rules that a step meets are mostly those of hosts with one clock.
                 let single = self.world.chance.one_in(2);
@@ -102,6 +95,15 @@ impl Schedule {
             Blow::Delete => self.delete(),
             Blow::Garbage | Blow::Foreign | Blow::NewerFormat => self.tamper(blow),
         }
+    }
+
+    fn step_back(&mut self, machine: usize) {
+        let step_ms = self.world.chance.span(4 * self.lease_ms);
+        let machines = &self.world.machines;
+        let single = machines.iter().position(|one| one.outside && one.clocks.single);
+        // One of much less than a lease shows itself before a term is over.
+        let step_ms = single.map_or(step_ms, |_| step_ms.max(self.lease_ms / 2));
+        self.world.step_wall(single.unwrap_or(machine), -(step_ms as i64));
     }
 
     /// Soon after a slot was claimed nothing but the time of the change tells the next trigger of it.
