@@ -25,12 +25,12 @@ export const limitsOf = (options, names) => JSON.parse(ownWasm.call(({ limits })
 /** The `lockfilePath` of each shard, and the seat's at the end, and how often to look at them. */
 export const shardPaths = (settings, prefix, shards) => JSON.parse(ownWasm.call((wasm) => wasm.shardPaths(settings, prefix, shards)));
 
-/** What decides about the shards of these engines, the seat's at the end: called, it gives what to do, a list of
- * `[number, 'claim' | 'leave' | 'give']`. */
+/** What decides about the shards of these engines, the seat's at the end: called with the numbers of those that are left to
+ * others, it gives what to do, a list of `[number, 'claim' | 'leave' | 'give']`. */
 export const newShards = (engines) => {
   const raw = ownWasm.call(({ RawShards }) => new RawShards());
   for (const engine of engines) engine.use((elector) => raw.add(elector));
-  return () => JSON.parse(engines[0].use((elector) => raw.step(elector)));
+  return (barred) => JSON.parse(engines[0].use((elector) => raw.step(elector, Uint32Array.from(barred))));
 };
 
 /** What one group more needs: `{ need, own, delayMs }`; see src/js/many.rs. */

@@ -648,8 +648,8 @@ export interface DoctorOptions {
   /** For how many milliseconds the object is left alone before its conditions are broken once more: a store may keep them only
    * for what it has just written. 0 leaves these steps out, the most is 3600000. Default 1100. */
   age?: number;
-  /** Hears the name of each step before it is taken, which does not wait for it. What it or `onStep` throws, or rejects with before
-   * the end, ends the probe: `doctor` rejects with it. */
+  /** Hears the name of each step before it is taken, which does not wait for it. What it or `onStep` throws or rejects with ends the
+   * probe: `doctor` rejects with it. What they return is waited for at the end, so that they must not wait for the diagnosis. */
   onBegin?(step: DiagnosedStep['step']): void | Promise<void>;
   /** Hears each step when it is done. */
   onStep?(step: DiagnosedStep): void | Promise<void>;

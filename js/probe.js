@@ -1,12 +1,19 @@
 // One probe of a store, as `Elector.doctor` runs it; its steps are in src/probe.rs.
 
 /** Resolves to the diagnosis. `open(onEvent)` gives the engine; `onBegin` hears the name of each step before it, `onStep` the
- * step after it, and what they throw, or reject with before its end, ends the probe, which deletes its object first. A signal ends it at once,
+ * step after it, and what they throw or reject with ends the probe, which deletes its object first. A signal ends it at once,
  * which may leave the object. */
 export const diagnose = (open, order, { onBegin, onStep, signal }) =>
   new Promise((resolve, reject) => {
     let diagnosis;
     let thrown;
+    /** What they have promised; it settles before the diagnosis does. */
+    const promised = [];
+    /** Called once something has failed: then nothing else is waited for. */
+    let onFailure;
+    const failed = new Promise((resolve) => {
+      onFailure = resolve;
+    });
     const end = (settle, value) => {
       signal?.removeEventListener('abort', onAbort);
       engine.close();
@@ -18,18 +25,18 @@ export const diagnose = (open, order, { onBegin, onStep, signal }) =>
       if (thrown) return;
       try {
         const told = hear(what);
-        (async () => told)().catch(fail);
+        promised.push((async () => told)().catch(fail));
       } catch (error) {
         fail(error);
       }
     };
     const fail = (error) => {
       thrown ??= { error };
+      onFailure();
       engine.stop(false);
     };
     const finish = async (error) => {
-      // What has rejected by now is heard first. What goes on is not waited for: it may wait for the diagnosis.
-      await new Promise((resolve) => setTimeout(resolve));
+      await Promise.race([Promise.all(promised), failed]);
       if (thrown) end(reject, thrown.error);
       else if (error) end(reject, error);
       else end(resolve, diagnosis);

@@ -215,7 +215,8 @@ export class Shards {
       return;
     }
     session.decides ??= newShards(engines);
-    for (const [at, what] of session.decides()) {
+    const barred = session.shared.flatMap((shared, at) => (shared.barred ? [at] : []));
+    for (const [at, what] of session.decides(barred)) {
       const shared = session.shared[at];
       if (what === 'give') void session.electors[at].resign().catch(() => {});
       else {

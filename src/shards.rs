@@ -219,7 +219,7 @@ impl<H: Host + Clone + 'static> Shards<H> {
         let mut sharing = Sharing::new(config, handles.to_vec());
         loop {
             self.host.sleep(step_ms(config)).await;
-            for (at, order) in sharing.step(self.host.now()) {
+            for (at, order) in sharing.step(self.host.now(), &[]) {
                 match order {
                     Order::Compete(competes) => handles[at].tell(Input::Compete(competes)),
                     Order::Give => handles[at].tell(Input::Resign),
@@ -257,13 +257,14 @@ impl Sharing {
         Self { plan, handles, competes, stale_ms }
     }
 
-    /// What changes now, by the number of the election.
-    pub fn step(&mut self, now: Now) -> Vec<(usize, Order)> {
-        let views: Vec<View> = self
-            .handles
-            .iter()
-            .map(|handle| handle.with(|one| view(one, now, self.stale_ms)))
-            .collect();
+    /// What changes now, by the number of the election. `barred` are those that this member leaves to others for now, because
+    /// work of an earlier term goes on here.
+    pub fn step(&mut self, now: Now, barred: &[usize]) -> Vec<(usize, Order)> {
+        let seen = |(at, handle): (usize, &Handle)| {
+            let view = handle.with(|one| view(one, now, self.stale_ms));
+            if view == View::Free && barred.contains(&at) { View::Barred } else { view }
+        };
+        let views: Vec<View> = self.handles.iter().enumerate().map(seen).collect();
         let (seat, shards) = views.split_last().expect("there is a seat");
         let orders = self.plan.decide(now.mono_ms, shards, seat);
         let mut told = Vec::new();

@@ -126,13 +126,15 @@ impl RawShards {
         self.handles.push(elector.handle.clone());
     }
 
-    /// What is to be told to electors now, as a JSON list of `[number, "claim" | "leave" | "give"]`.
-    pub fn step(&mut self, elector: &RawElector) -> String {
+    /// What is to be told to electors now, as a JSON list of `[number, "claim" | "leave" | "give"]`. `barred` are the numbers of
+    /// those that are left to others, because old work goes on here.
+    pub fn step(&mut self, elector: &RawElector, barred: &[u32]) -> String {
         let sharing = self.sharing.get_or_insert_with(|| {
             let config = elector.handle.with(|election| election.config().clone());
             Sharing::new(&config, self.handles.clone())
         });
-        let orders = sharing.step(elector.web.now());
+        let barred: Vec<usize> = barred.iter().map(|at| *at as usize).collect();
+        let orders = sharing.step(elector.web.now(), &barred);
         let told = orders.iter().map(|(at, order)| {
             let name = match order {
                 Order::Compete(true) => "claim",

@@ -155,8 +155,12 @@ impl Plan {
             }
             self.holders[shard] = holder.cloned();
             let since_ms = self.free_since_ms[shard].unwrap_or(now_ms);
-            let free = matches!(view, View::Free | View::Barred);
-            self.free_since_ms[shard] = free.then_some(since_ms);
+            self.free_since_ms[shard] = match view {
+                View::Free => Some(since_ms),
+                // It has not been left to this member.
+                View::Barred => Some(now_ms),
+                _ => None,
+            };
         }
         self.wavering.retain(|_, until_ms| *until_ms > now_ms);
         self.unwilling.retain(|_, until_ms| *until_ms > now_ms);

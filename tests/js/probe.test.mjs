@@ -97,6 +97,14 @@ test('an onBegin or onStep that rejects ends the probe with that, also after the
   }
 });
 
+test('what fails ends a probe, whatever another callback waits for', async () => {
+  const onStep = () => {
+    throw new Error('no more');
+  };
+  const failing = new Elector({ storage: watched(), lockfilePath: 'a' }).doctor({ races: 1, onBegin: () => new Promise(() => {}), onStep });
+  await assert.rejects(runtime.passing(failing), /no more/);
+});
+
 test('c26 `probe: true` judges a storage of one\'s own: one that breaks a condition is never led over', async () => {
   const memory = new MemoryStorage();
   const storage = watched({ get: (key) => memory.get(key), putIfMatch: (key, body) => memory.putIfMatch(key, body, memory.get(key)?.etag ?? null) });
