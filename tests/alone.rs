@@ -2,6 +2,7 @@
 
 mod foreign;
 mod on_the_way;
+mod peers;
 mod seen;
 mod shared_name;
 mod slots;

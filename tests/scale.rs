@@ -74,6 +74,22 @@ fn who_looks_as_a_lease_runs_out_and_finds_a_release_has_no_turn_yet() {
 }
 
 #[test]
+fn c13_a_new_leader_renews_where_the_store_takes_one_write_a_second_and_twenty_want_to_write() {
+    let limited = Setup { limited: true, ..Setup::of(20) };
+    for setup in [limited, Setup { hasty: true, ..limited }] {
+        let mut fleet = Fleet::new(setup);
+        fleet.settle();
+        let mut throttled = 0;
+        for _ in 0..5 {
+            throttled += fleet.fail(Cause::Crash).throttled;
+            let Requests { renewals, leader_gets, .. } = fleet.stable(1);
+            assert_eq!((renewals, leader_gets), (12, 0), "{setup:?}");
+        }
+        assert!(throttled > 0 || !setup.hasty, "some of them are turned away");
+    }
+}
+
+#[test]
 fn without_turns_they_all_write() {
     for cause in [Cause::Crash, Cause::Resign, Cause::Delete] {
         let setup = Setup { store_ms: 200, hasty: true, ..Setup::of(1_000) };

@@ -55,6 +55,25 @@ fn an_announced_park_that_is_long_over_or_years_away_multiplies_no_reads() {
     }
 }
 
+#[test]
+fn c23_metadata_that_changes_under_one_version_is_no_renewal() {
+    let waits_ms = |changes_after_ms: u64| {
+        let mut alone = Alone::new(&settings());
+        alone.modified_ms = Some(AT_MS);
+        loop {
+            match alone.step() {
+                Step::Read { .. } => alone.found("\"v\"", LIVING),
+                Step::Claim { .. } => return alone.ms,
+                other => panic!("{other:?}"),
+            }
+            if alone.ms >= changes_after_ms {
+                alone.modified_ms = Some(AT_MS + changes_after_ms);
+            }
+        }
+    };
+    assert_eq!(waits_ms(5_000), waits_ms(u64::MAX));
+}
+
 /// How many requests leave in five minutes.
 fn requests(read: impl Fn(u64) -> Outcome, write: &Outcome) -> u64 {
     let (mut alone, mut sent) = (Alone::new(&settings()), 0);

@@ -32,7 +32,7 @@ before(async () => {
   for (const [, code, name] of blocks) fs.writeFileSync(path.join(folder, name), placed(code));
 });
 
-test('an S3 object: a later leader is not overwritten, whenever the late write leaves', async (t) => {
+test('c44 c45 an S3 object: a later leader is not overwritten, whenever the late write leaves', async (t) => {
   const { accessKeyId, secretAccessKey } = bucketOptions.credentials;
   Object.assign(process.env, { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey, AWS_REGION: bucketOptions.region });
   const { writeFenced } = await import(pathToFileURL(path.join(folder, 'fenced-object.mjs')));
@@ -87,7 +87,7 @@ const reports = () => {
   return JSON.parse(run(['-e', code], { node: NODE_24 }).stdout);
 };
 
-test('SQL and an HTTP API: a lower token changes nothing, also after a restart, and a job sends its own', async () => {
+test('c44 c45 SQL and an HTTP API: a lower token changes nothing, also after a restart, and a job sends its own', async () => {
   const first = await startApi();
   const answers = [];
   for (const token of [5, 5, 7, 5, undefined, '', 0, 'x']) answers.push(await first.report(token));
