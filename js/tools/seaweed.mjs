@@ -34,6 +34,9 @@ function describe({ folder, ports }, actionsOf) {
       'mini', `-dir=${folder}`, `-ip=${HOST}`, `-ip.bind=${HOST}`, `-bucket=${store.bucket}`,
       ...PORT_FLAGS.map((flag, index) => `-${flag}=${ports[index]}`),
       '-s3.port.iceberg=0', '-s3.port.lance=0', '-webdav=false', '-admin.ui=false', '-master.telemetry=false',
+      // Each bucket takes eight volumes. By default there are as many as would fit on the disk when they are full, so that 13 GB
+      // hold 12 buckets, and the first object of the next one gets a 500.
+      '-volume.max=10000',
       ...(config ? [`-s3.config=${config}`] : []),
     ],
     env: { AWS_ACCESS_KEY_ID: store.accessKeyId, AWS_SECRET_ACCESS_KEY: store.secretAccessKey },
