@@ -14,6 +14,8 @@ const app = await Application.bootstrap({
   treatWarningsAsErrors: true,
   treatValidationWarningsAsErrors: true,
   readme: 'none',
+  // Links to the sources would need a remote of git, which not every checkout has.
+  disableSources: true,
   excludePrivate: true,
 });
 const project = await app.convert();
