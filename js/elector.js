@@ -160,6 +160,8 @@ export class Elector {
   #log;
   /** Whether one was told that is not over. */
   #troubled = false;
+  /** Whom this session suspects, by `serverId`. */
+  #suspects = new Set();
   /** What `onError` heard last. */
   #told = null;
   /** What `onStatus` heard last, as a text. */
@@ -359,9 +361,12 @@ export class Elector {
   #update(changes) {
     const settings = toJson({ ...JSON.parse(this.#settings), ...JSON.parse(toJson(beating(defined(changes)))) });
     if (this.#unfenced && JSON.parse(settings).peerMode) throw unfencedError('peerMode');
+    const next = checked(settings);
+    const agreed = this.#shared?.agree(next.frequentInterval);
     if (this.#engine?.alive) this.#engine.configure(settings);
-    else this.#checkSame(checked(settings));
+    else this.#checkSame(next);
     this.#settings = settings;
+    agreed?.();
     this.#shared?.room.changed();
   }
 
@@ -738,9 +743,11 @@ export class Elector {
   #tellError(error, { shows = true } = {}) {
     const { lockfilePath: group } = this.config;
     this.#told = error;
+    // Known before anybody hears of it, who may start the elector again.
+    const level = error === this.#failure ? 'error' : 'warn';
     publish('error', () => ({ group, error }));
     if (this.#callbacks.onError) void this.#call('onError', error);
-    if (shows) this.#tellLog(error === this.#failure ? 'error' : 'warn', 'problem', error.message);
+    if (shows) this.#tellLog(level, 'problem', error.message);
   }
 
   #tellLog(level, event, message, term) {
@@ -836,12 +843,24 @@ export class Elector {
       this.#tellLog('debug', 'leader', event.leaderId === null ? 'nobody leads' : `${event.leaderId} leads`);
       this.#call('onNewLeader', event.leaderId);
     }
-    else if (event.type === 'suspected') this.#call('onSuspect', event.serverId);
-    else if (event.type === 'recovered') this.#call('onRecover', event.serverId);
+    else if (event.type === 'suspected') {
+      this.#suspects.add(event.serverId);
+      this.#call('onSuspect', event.serverId);
+    }
+    else if (event.type === 'recovered') this.#recover(event.serverId);
     else if (event.type === 'givenUp') for (const given of this.#resigning.splice(0)) given();
     else if (event.type === 'finished') this.#onFinished(engine, event.error);
     else if (event.type === 'failed') this.#fail(storeError(event));
     else this.#troubled = this.#hearTrouble(event, this.#troubled);
+  }
+
+  #recover(serverId) {
+    if (this.#suspects.delete(serverId)) this.#call('onRecover', serverId);
+  }
+
+  /** Nobody is suspected by a session that is over, however it ended. */
+  #recoverAll() {
+    for (const serverId of this.#suspects) this.#recover(serverId);
   }
 
   /** Tells of a problem that lasts and of its end. Returns whether there is one that is not over. */
@@ -953,6 +972,7 @@ export class Elector {
     if (engine !== this.#engine) return;
     if (this.#term) this.#onLost(numberOf(this.#term), error ? 'trap' : 'stopped');
     if (error) this.#failure = error;
+    this.#recoverAll();
     this.#keepCounts(engine);
     this.#goOn?.();
     this.#goOn = null;
@@ -960,8 +980,10 @@ export class Elector {
     this.#stopping = false;
     this.#finish();
     for (const given of this.#resigning.splice(0)) given();
+    const waits = this.#waiters.size > 0;
     for (const waiter of [...this.#waiters]) waiter.reject(this.#failure ?? stoppedError());
-    this.#letStart(({ resolve, reject }) => (error ? reject(error) : resolve()));
+    const heard = this.#letStart(({ resolve, reject }) => (error ? reject(error) : resolve())) || waits;
+    if (error) this.#tellError(error, { shows: !heard });
     this.#tellStatus();
   }
 

@@ -59,16 +59,34 @@ export class Electors {
     const work = this.#works.get(lockfilePath) ?? new Work();
     const shared = Object.assign(own[SHARED] ?? {}, { timers, budget, judgement, room, work, delayMs: 0 });
     const elector = new Elector({ ...this.#optionsOf(lockfilePath), ...ofItsOwn(own), ...callbacksOf(own), [SHARED]: shared });
-    const before = JSON.stringify({ groups: this.#groups.size, need: this.#need, added: this.#added });
     const { frequentInterval } = elector.config;
-    const found = checkGroup(this.#limits, lockfilePath, this.#groups.has(lockfilePath), frequentInterval, before);
+    const there = this.#groups.get(lockfilePath);
+    const found = this.#check(lockfilePath, there, frequentInterval, { groups: this.#groups.size, need: this.#need });
     shared.delayMs = found.delayMs;
+    shared.agree = (interval) => this.#agree(lockfilePath, elector, interval);
     this.#need = found.need;
     this.#added += 1;
     this.#works.set(lockfilePath, work);
     this.#groups.set(lockfilePath, { elector, shared, need: found.own });
     this.#room.changed();
     return elector;
+  }
+
+  #check(lockfilePath, there, frequentInterval, before) {
+    return checkGroup(this.#limits, lockfilePath, there !== undefined, frequentInterval, JSON.stringify({ ...before, added: this.#added }));
+  }
+
+  /** Whether the rate allows new settings of a group; what is returned takes note of them. */
+  #agree(lockfilePath, elector, frequentInterval) {
+    const group = this.#groups.get(lockfilePath);
+    // One that was removed has no place among the others any more.
+    if (group?.elector !== elector) return undefined;
+    const others = { groups: this.#groups.size - 1, need: this.#need - group.need };
+    const { need, own } = this.#check(lockfilePath, undefined, frequentInterval, others);
+    return () => {
+      this.#need = need;
+      group.need = own;
+    };
   }
 
   get(lockfilePath) {

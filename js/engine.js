@@ -105,7 +105,8 @@ export class Engine {
     const { delayMs, competes, judgement } = this.#shared;
     this.#shared.engine = this;
     if (competes === false) this.#attempt((raw) => raw.compete(false));
-    this.#judging = judgement.join(judges, (own) => this.#tell((raw) => raw.run(own, this.#delays ? delayMs : 0)));
+    const begin = (own) => this.alive && this.#attempt((raw) => raw.run(own, this.#delays ? delayMs : 0));
+    this.#judging = judgement.join(judges, begin, () => this.#tell(() => {}));
     this.#judging.start();
   }
 
@@ -331,7 +332,7 @@ export class Engine {
     while (this.#events.length > 0 && this.alive) {
       const event = this.#events.shift();
       if (event.type === 'finished') this.#end(event.error);
-      else if (event.type === 'judged') this.#judging?.held();
+      else if (event.type === 'judged') this.#judging?.judged(event);
       else if (event.type === 'failed' || event.type === 'troubled') this.#onEvent({ ...event, cause: this.#causeOf(event.message) });
       else this.#onEvent(event);
     }

@@ -74,7 +74,7 @@ export interface ScheduledOptions {
   /** With `atLeastOnce`: after how many failures of its job a slot is given up. 1 to 100, default 3. */
   attempts?: number;
   /** How long to wait for a lease that somebody else holds: long enough to take over a dead runner's (the grace, `storeSkew`,
-   * four requests and 1.5 s; 25700 at the defaults), to 900000. Default `sustain`, or 50000. */
+   * four requests and 1.5 s; 25700 at the defaults), to 900000. Default `sustain`, or 50000, or that shortest time if it is longer. */
   budget?: number;
   /** How many requests one call may make, each job counted as one, before it leaves further slots to the next. 10 to 100000;
    * default 50 on Workers, as on their free plan, and no limit elsewhere. */
@@ -192,10 +192,10 @@ export interface TimingOptions {
   /** How long a leader may take to answer, beyond the time for which it holds the question. Default 3000. */
   peerTimeout?: number;
   /** How long a leader may hold a question until its term is over: a resignation is told to its followers at once, and a follower
-   * that waits reads nothing. 0 to 55000; 0: it does not wait. Default 25000, and in all cases no more than a lease. */
+   * that waits reads nothing. 0 to 55000; 0: it does not wait. Default 25000, and never more than the lease less `peerTimeout`. */
   peerWait?: number;
   /** What the members share, to prove questions and answers to each other: 16 to 256 characters, such as `openssl rand -hex 16`
-   * prints. While it changes: the new one and the old one, `[NEW, OLD]`. Without one an answer is believed by the leader's name,
+   * prints. To change it, give all members `[OLD, NEW]`, then all `[NEW, OLD]`, then all `NEW`. Without one an answer is believed by the leader's name,
    * its term and its growing sequence, and saves reads for at most ten leases. */
   peerSecret?: string | [string, string];
   /** `true`: peers are asked over plain HTTP. `false`: not even on loopback, which is the default. */
@@ -410,7 +410,7 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * @throws EdgelectError `EDGELECT_CONFIG` for a wrong option, which counts as not given: it stops first. */
   stop(options?: { park?: boolean; release?: boolean; signal?: AbortSignal }): Promise<void>;
   /** Stops this elector when the process gets one of these signals, SIGTERM and SIGINT unless others are named: the work's signal
-   * fires, and once the work has stopped the lease is released, so that another member leads within one `frequentInterval`. A
+   * fires, and once the work has stopped the lease is released, so that another member leads within one `frequentInterval` and half a second. A
    * slot that runs is closed undone. The process then ends as soon as nothing else keeps it alive; a second signal ends it at
    * once. From then on `lead` resolves to `undefined`, at once or as soon as nothing runs under a term, and `start` and
    * `runScheduled` reject with `EDGELECT_STOPPED`. Returns a function that takes this back.
@@ -575,6 +575,8 @@ export interface ShardsOptions<S extends FencedStorage = FencedStorage>
 export interface ShardsStatus extends ElectorsStatus {
   /** The shards that this member leads now. */
   led: number[];
+  /** Why it ended by itself; null while it runs and after a stop. */
+  error: string | null;
 }
 
 /** One member's part in shards that the living members share out evenly, over any storage with versions. A member claims free

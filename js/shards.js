@@ -21,6 +21,8 @@ export class Shards {
   #works = new Map();
   /** While it runs. */
   #session = null;
+  /** Why the last session ended, if not by a stop. */
+  #failure = null;
   /** The last one that ran, and while it ends, its end. */
   #last = null;
   #ending = null;
@@ -119,7 +121,7 @@ export class Shards {
 
   status() {
     const all = this.#session?.all.status() ?? { underWay: 0, waiting: 0, groups: [] };
-    return { ...all, led: this.led() };
+    return { ...all, led: this.led(), error: this.#failure?.message ?? null };
   }
 
   async handleRequest(request) {
@@ -142,6 +144,7 @@ export class Shards {
   }
 
   #newSession() {
+    this.#failure = null;
     // The leases name the members, so that each has a name of its own.
     const serverId = this.#options.serverId ?? crypto.randomUUID();
     const all = new Electors({ ...this.#options, serverId, [SHARED]: { works: this.#works } });
@@ -227,7 +230,9 @@ export class Shards {
   }
 
   async #fail(session, error) {
-    if (this.#session === session) await this.#end(session, () => session.fail(error));
+    if (this.#session !== session) return;
+    this.#failure = error;
+    await this.#end(session, () => session.fail(error));
   }
 
   async #end(session, settle) {

@@ -255,46 +255,46 @@ export class SharedBudget {
   }
 }
 
-/** The one store of all groups is judged by the first of them that asks; the others wait for that. */
+/** The one store of all groups is judged by the first of them that asks and can; the others wait for that. */
 export class Judgement {
-  #held = false;
+  #made = false;
   /** The one that judges. */
   #judge = null;
   #waiting = new Set();
 
-  /** A group that runs by `run(judges)`: `start` does so at once or after the one that judges, `now` without waiting any longer. */
-  join(judges, run) {
+  /**
+   * A group that begins by `run(judges)`, which says whether it judges the store, and goes on by `drive`. `start` begins at once
+   * or after the one that judges, `now` without waiting any longer. `judged` hears what came of its own judgement.
+   */
+  join(judges, run, drive) {
     const begin = (own = judges) => {
       this.#waiting.delete(begin);
-      if (own !== false) this.#judge = begin;
-      run(own);
+      if (run(own)) this.#judge = begin;
+      drive();
     };
     return {
       start: () => {
-        if (judges === false || this.#held) begin(false);
+        if (judges === false || this.#made) begin(false);
         else if (this.#judge) this.#waiting.add(begin);
         else begin();
       },
       now: () => this.#waiting.has(begin) && begin(false),
-      held: () => this.#judge === begin && this.#hold(),
-      forget: () => this.#end(begin),
+      judged: ({ made }) => this.#end(begin, made),
+      forget: () => this.#end(begin, false),
     };
   }
 
-  /** The store kept its conditions, or that cannot be told. */
-  #hold() {
-    this.#held = true;
-    this.#judge = null;
-    for (const begin of [...this.#waiting]) begin(false);
-  }
-
-  /** One has ended, and may have judged nothing. */
-  #end(begin) {
+  /** One has ended. Where it has judged nothing, the next one that can does. */
+  #end(begin, made) {
     this.#waiting.delete(begin);
     if (this.#judge !== begin) return;
     this.#judge = null;
-    const [next] = this.#waiting;
-    next?.();
+    this.#made = made;
+    for (const next of [...this.#waiting]) {
+      if (this.#judge) return;
+      // What one of them has told its application may have begun another.
+      if (this.#waiting.has(next)) next(made ? false : undefined);
+    }
   }
 }
 

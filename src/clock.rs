@@ -378,6 +378,9 @@ impl Clocks {
     /// process that stood still, so that what has passed since counts from before its request left.
     pub fn stamp_ms(&self, now: Now) -> u64 {
         let Some((date_ms, _)) = self.sample else { return now.wall_ms };
+        if planted!(StampOfDate) {
+            return date_ms;
+        }
         let passed_ms = now.since_pessimistic_ms(self.sample_sent);
         let latest_ms = date_ms.saturating_add(ROUNDING_MS - 1).saturating_add(passed_ms);
         // A cache's `Date` may be of long ago.

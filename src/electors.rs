@@ -43,7 +43,7 @@ use crate::isolate;
 use crate::lead::{Term, lead};
 use crate::metrics::{self, Sample};
 use crate::peer::{Desk, HealthAnswer, Question};
-use crate::probe::judge;
+use crate::probe::{Judgement, judge};
 use crate::proof::Secrets;
 use crate::status;
 use crate::store::{Fault, Store};
@@ -66,7 +66,7 @@ const RELEASES_APART_MS: u64 = 5;
 enum Judged {
     Not,
     UnderWay,
-    Held,
+    Done,
 }
 
 struct Shared<H> {
@@ -233,7 +233,7 @@ impl<H: Host + Clone + 'static> Electors<H> {
     }
 
     /// Adds the group of these settings, whose record is in `store`. All stores are to be of one kind, in one place: only the
-    /// first that is used is judged. The group is gone again when the member is dropped.
+    /// first that is used and can be is judged. The group is gone again when the member is dropped.
     ///
     /// # Errors
     /// The group is there already, there are too many, or the limits are too small for one more.
@@ -468,7 +468,7 @@ impl<S: Store, H: Host> Member<S, H> {
         }
         loop {
             match shared.judged.get() {
-                Judged::Held => return Ok(()),
+                Judged::Done => return Ok(()),
                 Judged::Not => break,
                 Judged::UnderWay => {
                     let woken = poll_once_more(|waker| {
@@ -483,10 +483,10 @@ impl<S: Store, H: Host> Member<S, H> {
         }
         let judging = Judging(shared);
         shared.judged.set(Judged::UnderWay);
-        judge(&self.handle, self.store.inner(), &shared.host).await?;
-        // Who was told to stop may have judged nothing.
-        if !self.handle.stops() {
-            judging.0.judged.set(Judged::Held);
+        let judgement = judge(&self.handle, self.store.inner(), &shared.host).await?;
+        // A group may be one that judges nothing: the next is asked.
+        if judgement == Judgement::Made {
+            judging.0.judged.set(Judged::Done);
         }
         Ok(())
     }

@@ -34,7 +34,7 @@ use crate::look::{Due, look};
 use crate::object_store_lock::LeaderElectionConfig;
 use crate::operator::{self, OperatorError, Receipt, Words};
 use crate::peer::Question;
-use crate::probe::judge_by;
+use crate::probe::{Judgement, judge_by};
 use crate::proof::Secrets;
 use crate::scheduled::{SlotOutcome, says_nothing, shown_slot};
 use crate::slots::{Schedule, ScheduleSettings, SlotEnd};
@@ -122,12 +122,14 @@ impl RawElector {
     }
 
     /// Has [`RawElector::poll`] drive the election until it has finished. With `judges` the store is judged first, without
-    /// `judges` not; where nobody says, a bucket is, in a long-running process. An event `judged` tells that it did not fail.
-    /// Before all of it a member of many groups waits `delay_ms`, unless it is told to stop.
-    pub fn run(&mut self, judges: Option<bool>, delay_ms: f64) {
+    /// `judges` not; where nobody says, a bucket is, in a long-running process. True if it is: then an event `judged` tells that
+    /// it did not fail, and whether it came to an end. Before all of it a member of many groups waits `delay_ms`, unless it is
+    /// told to stop.
+    pub fn run(&mut self, judges: Option<bool>, delay_ms: f64) -> bool {
         let (handle, store, web) = (self.handle.clone(), Rc::clone(&self.store), self.web.clone());
         let events = Rc::clone(&self.events);
         let object = self.judged(judges);
+        let is_judged = object.is_some();
         self.task = Task::new(async move {
             let tell = |event| {
                 let json = handle.with(|election| event_json(&event, election));
@@ -137,14 +139,15 @@ impl RawElector {
                 select(pin!(web.sleep(delay_ms as u64)), pin!(handle.stop_told())).await;
             }
             let judged = match object {
-                Some(object) => judge_by(&handle, &object, &web).await,
-                None => Ok(()),
+                Some(object) => judge_by(&handle, &object, &web).await.map(Some),
+                None => Ok(None),
             };
             match judged {
-                Ok(()) => {
-                    // Who was told to stop may have judged nothing.
-                    if !handle.stops() {
-                        events.borrow_mut().push(json!({ "type": "judged" }).to_string());
+                Ok(judgement) => {
+                    if let Some(judgement) = judgement {
+                        let made = judgement == Judgement::Made;
+                        let told = json!({ "type": "judged", "made": made });
+                        events.borrow_mut().push(told.to_string());
                     }
                     driver::run(&handle, &*store, &web, tell).await;
                 }
@@ -152,6 +155,7 @@ impl RawElector {
             }
             json!({ "type": "finished" }).to_string()
         });
+        is_judged
     }
 
     /// Has [`RawElector::poll`] perform one operation on the object at this one's `lockfilePath`: a write of `body` over

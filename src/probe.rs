@@ -281,14 +281,27 @@ pub async fn probe_until<S: Store, H: Host>(
 ///
 /// # Errors
 /// The store breaks a condition: which store, at which step, what it did.
-pub async fn judge<S: Store, H: Host>(handle: &Handle, store: &S, host: &H) -> Result<(), Fault> {
+pub async fn judge<S: Store, H: Host>(
+    handle: &Handle,
+    store: &S,
+    host: &H,
+) -> Result<Judgement, Fault> {
     let config = handle.with(|election| election.config().clone());
     if !is_due(&config) {
-        return Ok(());
+        return Ok(Judgement::NotMade);
     }
-    let Ok(key) = key(&config.lockfile_path, host) else { return Ok(()) };
-    let Some(object) = store.beside(&key) else { return Ok(()) };
+    let Ok(key) = key(&config.lockfile_path, host) else { return Ok(Judgement::NotMade) };
+    let Some(object) = store.beside(&key) else { return Ok(Judgement::NotMade) };
     judge_by(handle, &object, host).await
+}
+
+/// What came of [`judge`], if not a violation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// Nothing was asked, or not to the end.
+    NotMade,
+    /// The store keeps its conditions, or whether it does cannot be told.
+    Made,
 }
 
 /// Whether the process is a long-running one: a tick has neither the time nor the requests, and on Workers, which have a
@@ -302,19 +315,21 @@ pub(crate) async fn judge_by<S: Store, H: Host>(
     handle: &Handle,
     object: &S,
     host: &H,
-) -> Result<(), Fault> {
+) -> Result<Judgement, Fault> {
     let config = handle.with(|election| election.config().clone());
     let probing = probe(object, host, &config, Effort::at_start(&config), |_| {});
-    match select(pin!(probing), pin!(handle.stop_told())).await {
-        Either::Left((Ok(report), _)) => {
-            let last = report.judged.last().map(|one| one.step);
-            if *report.finding() == Finding::Holds && last == Step::ALL.last().copied() {
-                handle.store_held();
-            }
-            violation(object, &report.judged).map_or(Ok(()), Err)
-        }
-        Either::Left((Err(_), _)) | Either::Right(_) => Ok(()),
+    let report = match select(pin!(probing), pin!(handle.stop_told())).await {
+        Either::Left((Ok(report), _)) => report,
+        Either::Left((Err(_), _)) | Either::Right(_) => return Ok(Judgement::NotMade),
+    };
+    if let Some(violation) = violation(object, &report.judged) {
+        return Err(violation);
     }
+    let last = report.judged.last().map(|one| one.step);
+    if *report.finding() == Finding::Holds && last == Step::ALL.last().copied() {
+        handle.store_held();
+    }
+    Ok(Judgement::Made)
 }
 
 /// The violation among the findings, as the error that stops an elector: the store, the step, what it did.

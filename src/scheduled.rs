@@ -67,7 +67,7 @@ pub enum RunEnd<T, E> {
     Lost(LostReason),
 }
 
-/// One job that was run.
+/// One job that was run, or whose authority ended before it could be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run<T, E> {
     /// Its slot, in milliseconds since the Unix epoch.
@@ -109,7 +109,7 @@ pub struct Report<T, E> {
     /// Where the slot is [`SlotOutcome::Taken`]: the slot that the record shows, which is this one or a later one.
     /// To be shown, not believed.
     pub taken: Option<PastSlot>,
-    /// Every job that was run, in order: reruns and missed slots first.
+    /// Every job that was run, or whose authority ended before it could be, in order: reruns and missed slots first.
     pub runs: Vec<Run<T, E>>,
     /// Why the store could not be used any more, after a job had been run or a claim had left; or why it failed to the end of
     /// the budget.
@@ -204,6 +204,14 @@ async fn finish(driving: impl Future<Output = ()>, working: impl Future<Output =
     }
 }
 
+/// A slot whose term was over before its job was begun.
+struct Unbegun {
+    slot_ms: u64,
+    term: u64,
+    previous: Option<PastSlot>,
+    reason: LostReason,
+}
+
 /// What the election has told so far.
 #[derive(Default)]
 struct Told {
@@ -213,6 +221,7 @@ struct Told {
     /// The term whose job was begun last.
     begun: Cell<Option<u64>>,
     lost: Cell<Option<LostReason>>,
+    unbegun: RefCell<Vec<Unbegun>>,
     over: Cell<Option<SlotsOver>>,
     /// The terms whose closing write is known to have landed.
     recorded: RefCell<Vec<u64>>,
@@ -236,6 +245,11 @@ impl Told {
             Event::Lost { term, reason } => {
                 if self.begun.get() != Some(term) {
                     // Gone before its job was begun: nobody else would say so.
+                    let previous = self.previous.borrow().clone();
+                    let slot_ms = self.leads.get().map(|(_, slot_ms)| slot_ms);
+                    let unbegun =
+                        slot_ms.map(|slot_ms| Unbegun { slot_ms, term, previous, reason });
+                    self.unbegun.borrow_mut().extend(unbegun);
                     let (done, failed, took_ms) = (false, false, 0);
                     let end = SlotEnd { done, failed, result: "stopped".to_owned(), took_ms };
                     handle.tell(Input::SlotEnded { term, end });
@@ -257,6 +271,14 @@ impl Told {
         handle: &Handle,
         mut runs: Vec<Run<T, E>>,
     ) -> Result<Report<T, E>, Fault> {
+        runs.extend(self.unbegun.take().into_iter().map(
+            |Unbegun { slot_ms, term, previous, reason }| {
+                let end = RunEnd::Lost(reason);
+                Run { slot_ms, term, took_ms: 0, recorded: false, previous, end }
+            },
+        ));
+        // Tokens grow.
+        runs.sort_by_key(|run| run.term);
         for run in &mut runs {
             run.recorded = self.recorded.borrow().contains(&run.term);
         }

@@ -85,7 +85,10 @@ const READERS = {
   },
   time: (text) => {
     const time = new Date(RFC_3339.test(text) ? text : NaN);
-    if (!Number.isFinite(time.getTime())) throw new InvalidArgumentError(`It is ${kinds.time}.`);
+    const [day] = text.split('T');
+    // A day that no month has would count as one of the next month.
+    const isDay = Number.isFinite(time.getTime()) && new Date(day).toISOString().startsWith(day);
+    if (!isDay) throw new InvalidArgumentError(`It is ${kinds.time}.`);
     return time;
   },
   code: (text) => {

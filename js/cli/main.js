@@ -30,10 +30,12 @@ Example:
   npx edgelect demo               a crash, a resignation and a late write, in five seconds
   npx edgelect run --lockfile-path leader/job -- COMMAND
                                   a command that runs only on the machine that leads
-  npx edgelect status             who leads, or why nobody does
   npx edgelect doctor             whether your bucket may be trusted with leases
-  npx edgelect init               a new group, whose first member leads at once
-  npx edgelect pause --for 2h     nobody leads for two hours
+  npx edgelect init --lockfile-path leader/job
+                                  a new group, whose first member leads at once
+  npx edgelect status leader/job  who leads, or why nobody does
+  npx edgelect pause --lockfile-path leader/job --for 2h
+                                  nobody leads for two hours
   npx edgelect new node reports   a starter project with your own values
 
 edgelect COMMAND --help says more about one command.

@@ -10,15 +10,21 @@ export const slot = () => commandOf('slot').action(async (command, flags) => {
 
 async function take(runner, { period, policy, missed, budget, conflictExitCode = EXIT.conflict }) {
   const { elector, signal } = runner;
-  let ended;
+  /** The exit code of the command that failed last. */
+  let failed;
   const job = async (term) => {
-    ended = await runner.run(term, new Date(term.slot).toISOString());
-    if (ended?.code !== 0) throw new Error('the command has failed');
+    const ended = await runner.run(term, new Date(term.slot).toISOString());
+    if (ended?.code === 0) return;
+    failed = ended?.code;
+    throw new Error('the command has failed');
   };
-  const { outcome, reason, fault } = await elector.runScheduled(null, job, { period, policy, missed, budget, signal });
+  const { outcome, reason, slot: own, runs, fault } = await elector.runScheduled(null, job, { period, policy, missed, budget, signal });
   const busy = fault ? EXIT.failed : conflictExitCode;
   const skipped = NEW_GROUP.test(reason) ? EXIT.nobody : busy;
-  const codes = { done: EXIT.done, taken: EXIT.done, failed: ended?.code, lost: EXIT.lost, skipped, unknown: EXIT.failed };
-  runner.tell('over', { outcome }, reason && outcome !== 'taken' ? `the command did not run: ${reason}` : undefined);
-  runner.end(codes[outcome]);
+  // A slot of before that was not done is told, whatever became of the newest.
+  const undone = runs.findLast((run) => run.outcome !== 'done')?.outcome ?? outcome;
+  const codes = { done: EXIT.done, taken: EXIT.done, failed, lost: EXIT.lost, skipped, unknown: EXIT.failed };
+  const which = runs.length === 0 ? '' : ` for the slot of ${new Date(own).toISOString()}`;
+  runner.tell('over', { outcome }, reason && outcome !== 'taken' ? `the command did not run${which}: ${reason}` : undefined);
+  runner.end(codes[undone]);
 }

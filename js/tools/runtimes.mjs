@@ -8,7 +8,7 @@ import { PlainError, step } from './run.mjs';
 
 const LIMIT_MS = 300_000;
 const BIN = inRoot('node_modules/.bin');
-const SUITE = ['main.mjs', 'suite.mjs', 'bad-input.mjs', 'harness.mjs', 'using.mjs'];
+const SUITE = ['suite.mjs', 'bad-input.mjs', 'harness.mjs', 'using.mjs'];
 
 /** Runs everything against the store that the variables name. */
 export async function runtimes(store) {
@@ -29,13 +29,12 @@ export async function runtimes(store) {
 /** Lays out one folder for those who take packages from `node_modules`, one for Deno, and says how each runs. */
 async function prepare(place) {
   const { users, registry } = place;
-  copy([...SUITE, 'node.mjs', 'bun.mjs', 'workerd.mjs'], users);
+  copy([...SUITE, 'node.mjs', 'workerd.mjs'], users);
   const lowered = ['--target=node20', '--log-level=warning', `--outfile=${path.join(users, 'using.node20.mjs')}`];
   await runWell(path.join(BIN, 'esbuild'), [path.join(users, 'using.mjs'), ...lowered]);
   const deno = emptyFolder(place, 'deno');
   copy([...SUITE, 'deno.mjs'], deno);
-  const edgelect = `npm:edgelect@${registry.version}`;
-  fs.writeFileSync(path.join(deno, 'deno.json'), JSON.stringify({ imports: { edgelect, 'edgelect/aws': `${edgelect}/aws` } }));
+  fs.writeFileSync(path.join(deno, 'deno.json'), JSON.stringify({ imports: { edgelect: `npm:edgelect@${registry.version}` } }));
   const worker = await uploadOf(users, { main: 'workerd.mjs' });
   const installed = fs.realpathSync(path.join(users, 'node_modules/edgelect/js/entry/default.js'));
   const fetched = `${fs.realpathSync(place.folder)}/deno-dir/npm/`;
@@ -46,7 +45,7 @@ async function prepare(place) {
       name: 'Deno', program: path.join(BIN, 'deno'), args: ['run', '--quiet', '--no-prompt', '--allow-net=127.0.0.1', 'deno.mjs'],
       cwd: deno, env: denoVariables(place), from: fetched,
     },
-    { name: 'Bun', program: path.join(BIN, 'bun'), args: ['bun.mjs'], cwd: users, from: installed },
+    { name: 'Bun', program: path.join(BIN, 'bun'), args: ['node.mjs'], after: ['./using.mjs'], cwd: users, from: installed },
     {
       name: 'workerd', program: NODE_24, args: [inRoot('tests/runtimes/in-workerd.mjs'), worker], cwd: users, shares: 2,
       // It logs each failed handshake by itself.

@@ -202,13 +202,13 @@ impl Runner {
     /// It breaks a condition.
     pub async fn judge(&self) -> Result<(), Failure> {
         let judged = match &self.store {
-            _ if self.nonblock => Ok(()),
+            _ if self.nonblock => return Ok(()),
             AnyStore::S3(store) => judge(&self.handle, &**store, &self.host).await,
             AnyStore::Epochs(store) => judge(&self.handle, &**store, &self.host).await,
             // A table and a zone are AWS's own.
-            _ => Ok(()),
+            _ => return Ok(()),
         };
-        judged.map_err(Failure::Store)
+        judged.map(drop).map_err(Failure::Store)
     }
 
     /// Runs the command under a term: how it ended, or `None` where nothing is to be begun. Dropped, it ends the command.

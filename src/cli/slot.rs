@@ -6,7 +6,7 @@ use std::future::pending;
 use edgelect::json::Object;
 use edgelect::slots::SlotsOver;
 use edgelect::{
-    ConfigError, Election, Schedule, ScheduleSettings, SlotOutcome, calendar, new_schedule,
+    ConfigError, Election, RunEnd, Schedule, ScheduleSettings, SlotOutcome, calendar, new_schedule,
     run_scheduled,
 };
 use serde_json::json;
@@ -65,8 +65,21 @@ async fn take(runner: &Runner) -> Result<i32, Failure> {
         SlotOutcome::Unknown => Some(SlotsOver::Unknown.text().to_owned()),
         _ => None,
     };
-    let why = why.map(|why| format!("the command did not run: {why}"));
+    let which = match report.slot_ms.and_then(|ms| i64::try_from(ms).ok()) {
+        Some(slot_ms) if !report.runs.is_empty() => {
+            format!(" for the slot of {}", calendar::rfc3339_with_ms(slot_ms))
+        }
+        _ => String::new(),
+    };
+    let why = why.map(|why| format!("the command did not run{which}: {why}"));
     runner.tell("over", json!({ "outcome": outcome.name() }), why.as_deref());
+    // A slot of before that was not done is told, whatever became of the newest.
+    let undone = report.runs.iter().rev().find(|run| !matches!(run.end, RunEnd::Done(())));
+    match undone.map(|run| &run.end) {
+        Some(RunEnd::Failed(())) => return Ok(last.get()),
+        Some(RunEnd::Lost(_)) => return Ok(code("lost")),
+        _ => {}
+    }
     Ok(match outcome {
         SlotOutcome::Done | SlotOutcome::Taken => code("done"),
         SlotOutcome::Failed => last.get(),

@@ -251,7 +251,13 @@ impl Election {
 
     /// A record of ours shows whether `Date` and `Last-Modified` are of one clock (S6 (b)).
     pub(super) fn compare_clocks(&mut self, now: Now, anchor: &Anchor, facts: &Facts) {
-        self.clocks.compare(facts, now.since_pessimistic_ms(anchor.sent), anchor.margin_ms);
+        if anchor.lease_ms == 0 {
+            // A step of the clock has voided it: how long ago it left is unknown.
+            return;
+        }
+        // The margin that counts is the other member's, which may be as short as the default.
+        let margin_ms = anchor.margin_ms.min(anchor.lease_ms / 10);
+        self.clocks.compare(facts, now.since_pessimistic_ms(anchor.sent), margin_ms);
         match self.clocks.date_ahead_ms() {
             Some(ahead_ms) => self.warning = Some(Problem::DateAhead { ahead_ms }),
             None => {
@@ -368,7 +374,8 @@ impl Election {
                     self.highest_term = self.highest_term.max(told.term.unwrap_or(0));
                 }
                 if !planted!(DamagedLeaseForgotten) {
-                    self.longest_lease_ms = self.longest_lease_ms.max(told.lease_ms.unwrap_or(0));
+                    let lease_ms = told.lease_ms.unwrap_or(0).min(MAX_LEASE_MS);
+                    self.longest_lease_ms = self.longest_lease_ms.max(lease_ms);
                 }
                 self.problem = Some(Problem::Unreadable(*flaw));
             }

@@ -304,6 +304,10 @@ bugs! {
     RecordedUnheard: "S8", Core;
     /// A slot whose claim may have landed is reported as taken.
     UnknownIsTaken: "S8", Core;
+    /// A slot whose claim is known to have landed, but too late for its job, is reported as skipped.
+    LateClaimSkipped: "S8", Core;
+    /// A record names the newest `Date`, however long ago that was.
+    StampOfDate: "docs/s3lect.md", Core;
     /// A 403 or a 412 to a slot's claim is believed, and nothing is said of it.
     RefusedClaimSkipped: "S8", Core;
     /// A body that was damaged on the way counts as a record without a slot.

@@ -267,7 +267,8 @@ impl Trigger {
         let late = own.filter(|lease| lease.slot_done == Some(false)).and_then(|lease| lease.slot);
         let doubted = self.doubted.map(|(slot_ms, _)| slot_ms);
         self.slot_ms.is_some_and(|own_ms| {
-            let open = late == Some(own_ms) || doubted == Some(own_ms) || covers;
+            let late = late == Some(own_ms) && !planted!(LateClaimSkipped);
+            let open = late || doubted == Some(own_ms) || covers;
             open && !self.begun.contains(&own_ms)
         })
     }

@@ -24,7 +24,6 @@
 
 mod item;
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use http::Method;
@@ -41,7 +40,7 @@ use crate::protocol::{Next, Protocol};
 use crate::request::{self, Request, Response};
 use crate::sigv4::Credentials;
 use crate::store::sentences::{self, BUSY, EXPIRED, OTHER_WRITE};
-use crate::store::service::{self, Service, Tried};
+use crate::store::service::{self, FirstSight, Service, Tried};
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Record, Version, heard,
 };
@@ -121,9 +120,8 @@ pub struct DynamoDb {
     table: String,
     partition: String,
     lease_ms: u64,
-    /// How far a foreign item's `ttl` was ahead at the first answer that showed this version, in milliseconds.
-    /// Decided once: the age is counted from that answer, too.
-    first_sight: RefCell<Option<(Version, u64)>>,
+    /// Of a foreign item, by its `ttl`.
+    first_sight: FirstSight,
 }
 
 /// One operation on its way: a request, its answer, perhaps another request.
@@ -171,7 +169,7 @@ impl DynamoDb {
             table,
             partition: format!("SHARD#{shard_id}"),
             lease_ms,
-            first_sight: RefCell::default(),
+            first_sight: FirstSight::default(),
         })
     }
 }
@@ -229,8 +227,7 @@ impl Protocol for DynamoDb {
                     exchange.large = true;
                     return Next::Again;
                 }
-                let storage_ms = service::foreign_clock_ms(&facts, wall_ms);
-                self.judge_read(exchange, &heard, &facts, unless.as_ref(), storage_ms)
+                self.judge_read(exchange, &heard, &facts, unless.as_ref(), wall_ms)
             }
             // A deletion is never sent.
             Operation::Write { .. } | Operation::Delete => {
@@ -337,7 +334,7 @@ impl DynamoDb {
         heard: &Heard,
         facts: &Facts,
         unless: Option<&Version>,
-        storage_ms: u64,
+        wall_ms: u64,
     ) -> Outcome {
         let nonsense = |advice: &str| {
             Outcome::Rejected(self.fault(exchange, heard, FaultKind::Nonsense, advice))
@@ -358,17 +355,26 @@ impl DynamoDb {
             return if known { Outcome::Missing } else { nonsense(NOT_DYNAMODB) };
         };
         let Some(item) = Object::read(item.as_bytes()) else { return nonsense(NOT_DYNAMODB) };
-        let (version, reading) = self.judge_item(&item, exchange.large, storage_ms);
+        let (version, reading) = self.judge_item(&item, exchange.large, facts, wall_ms);
         if version.0.len() > MAX_HELD_BYTES {
             return nonsense(TOO_LARGE);
         }
         match unless {
-            Some(unless) if *unless == version => Outcome::Unchanged,
+            Some(unless) if *unless == version && !self.first_sight.is_of(&version) => {
+                Outcome::Unchanged
+            }
             _ => Outcome::Found { version, reading },
         }
     }
 
-    fn judge_item(&self, item: &Object, large: bool, storage_ms: u64) -> (Version, Reading) {
+    fn judge_item(
+        &self,
+        item: &Object,
+        large: bool,
+        facts: &Facts,
+        wall_ms: u64,
+    ) -> (Version, Reading) {
+        let storage_ms = service::foreign_clock_ms(facts, wall_ms);
         let held = Held {
             ttl: item.get("ttl").map(normal),
             owner: item.get("ownerId").map(normal),
@@ -378,7 +384,9 @@ impl DynamoDb {
         let ttl_s = ttl_s.and_then(|digits| json::whole(&digits));
         let ahead = |version: &Version| {
             let ahead_ms = |ttl_s| service::foreign_remains(ttl_s, storage_ms).lease_ms;
-            Remains { term: None, lease_ms: self.first_sight(version, ttl_s.and_then(ahead_ms)) }
+            let ahead_ms = ttl_s.and_then(ahead_ms).unwrap_or(0);
+            let lease_ms = self.foreign_lease_ms(version, ahead_ms, facts, wall_ms);
+            Remains { term: None, lease_ms: lease_ms.map(|ms| ms.min(MAX_LEASE_MS)) }
         };
         if large {
             let version = held.version(Some("large"));
@@ -402,7 +410,8 @@ impl DynamoDb {
         let touched = kept.as_deref().map_or_else(|| "none".to_owned(), |kept| digest(&[kept]));
         let version = held.version(Some(&touched));
         let held_lease = |kept, owner, ttl_s: u64| {
-            let lease_ms = self.foreign_lease_ms(&version, ttl_s, storage_ms);
+            let ahead_ms = service::foreign_ahead_ms(ttl_s, storage_ms);
+            let lease_ms = self.foreign_lease_ms(&version, ahead_ms, facts, wall_ms);
             let lasts_ms = lease_ms.unwrap_or(self.lease_ms);
             let written_ms = ttl_s.saturating_mul(1_000).saturating_sub(lasts_ms);
             Reading::Lease(Box::new(foreign(kept, owner, lease_ms, written_ms)))
@@ -423,20 +432,17 @@ impl DynamoDb {
         (version, reading)
     }
 
-    /// How long a foreign item is waited out from the first answer on that showed it, where its `ttl` was ahead then.
-    fn foreign_lease_ms(&self, version: &Version, ttl_s: u64, storage_ms: u64) -> Option<u64> {
-        let ahead_ms = service::foreign_ahead_ms(ttl_s, storage_ms);
-        self.first_sight(version, Some(ahead_ms).filter(|ahead_ms| *ahead_ms > 0))
-    }
-
-    /// How far a version was ahead when it was first shown. Not only where that is longer than `leaderTimeout`, which may
-    /// have been shortened since this store was made.
-    fn first_sight(&self, version: &Version, ahead_ms: Option<u64>) -> Option<u64> {
-        let mut first_sight = self.first_sight.borrow_mut();
-        let known_ms = first_sight.as_ref().filter(|(of, _)| of == version).map(|(_, ms)| *ms);
-        let ahead_ms = known_ms.unwrap_or(ahead_ms.unwrap_or(0));
-        *first_sight = Some((version.clone(), ahead_ms));
-        (ahead_ms > 0).then(|| ahead_ms.max(self.lease_ms))
+    /// How long an item that is so far ahead is waited out from the first answer on that showed it; `None` for a lease.
+    fn foreign_lease_ms(
+        &self,
+        version: &Version,
+        ahead_ms: u64,
+        facts: &Facts,
+        wall_ms: u64,
+    ) -> Option<u64> {
+        let lasts_ms = self.first_sight.lasts_ms(version, ahead_ms, facts, wall_ms);
+        // Not only where it is longer than `leaderTimeout`, which may have been shortened since this store was made.
+        (lasts_ms > 0).then(|| lasts_ms.max(self.lease_ms))
     }
 
     fn judge_write(&self, exchange: &Exchange, heard: &Heard, facts: &Facts) -> Outcome {

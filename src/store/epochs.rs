@@ -230,7 +230,7 @@ impl Epochs {
             Record::Lease(lease) => record::write(self.format, &lease),
             Record::Raw(bytes) => bytes,
         };
-        Goal::Write(Write { epoch, overwrites, body, made, sequence, etag: None })
+        Goal::Write(Write { epoch, overwrites, body, made, sequence, etag: None, relayed: false })
     }
 }
 

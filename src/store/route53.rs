@@ -50,7 +50,7 @@ use crate::protocol::{Next, Protocol};
 use crate::request::{Request, Response};
 use crate::sigv4::Credentials;
 use crate::store::sentences::{self, BUSY, EXPIRED, OTHER_WRITE};
-use crate::store::service::{self, Service, Tried};
+use crate::store::service::{self, FirstSight, Service, Tried};
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Record, Version, heard,
 };
@@ -128,8 +128,8 @@ struct Learned {
     newest: Option<Newest>,
     /// The last record of ours that was accepted, if no other was seen since; when, and for how long it is there.
     own: Option<(Version, u64, u64)>,
-    /// The foreign record that was read last, and for how long it is watched.
-    foreign: Option<(Version, u64)>,
+    /// Of a foreign record, by its epoch.
+    foreign: FirstSight,
 }
 
 /// The newest record of edgelect's that was seen here.
@@ -427,7 +427,7 @@ impl Route53 {
         if learned.own.as_ref().is_some_and(|(own, ..)| *own != version) {
             learned.own = None;
         }
-        if unless == Some(&version) {
+        if unless == Some(&version) && !learned.foreign.is_of(&version) {
             return Outcome::Unchanged;
         }
         Outcome::Found { version, reading }
@@ -448,15 +448,9 @@ impl Route53 {
             Some(Content::Native { reading, .. }) => reading,
             Some(Content::Foreign { owner, epoch }) => {
                 let ahead_ms = service::foreign_ahead_ms(epoch, storage_ms);
-                let mut lease = record::foreign(owner, epoch, ahead_ms, self.config.lease_ms);
-                // Counted from the answer that first showed it, as its age is (S6).
-                let learned = &mut *self.learned.borrow_mut();
-                if let Some((_, first_ms)) =
-                    learned.foreign.as_ref().filter(|(of, _)| of == version)
-                {
-                    lease.lease_ms = lease.lease_ms.max(Some(*first_ms));
-                }
-                learned.foreign = Some((version.clone(), lease.lease_ms.unwrap_or(0)));
+                let sight = &self.learned.borrow().foreign;
+                let lasts_ms = sight.lasts_ms(version, ahead_ms, &heard.facts, wall_ms);
+                let lease = record::foreign(owner, epoch, lasts_ms, self.config.lease_ms);
                 Reading::Lease(Box::new(lease))
             }
             None => Reading::Unreadable(Flaw::Foreign, Remains::NONE),

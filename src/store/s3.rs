@@ -119,8 +119,10 @@ struct Learned {
 pub struct Exchange {
     operation: Operation,
     target: Option<Target>,
-    /// Where a temporary redirect sends this operation alone, and with which region.
+    /// Where an answer sends this operation, and with which region.
     detour: Option<(Address, String)>,
+    /// Whether later operations go there too, once the store has answered from there.
+    lasting: bool,
     hops: u8,
     learned_clock: bool,
     learned_region: bool,
@@ -192,6 +194,7 @@ impl S3 {
             operation,
             target: None,
             detour: None,
+            lasting: false,
             hops: 0,
             learned_clock: false,
             learned_region: false,
@@ -411,7 +414,26 @@ impl Exchange {
             },
         };
         facts.doubtful = outcome == Outcome::Refused && self.is_doubtful(heard);
+        let answered = matches!(
+            outcome,
+            Outcome::Found { .. }
+                | Outcome::Unchanged
+                | Outcome::Missing
+                | Outcome::Written { .. }
+                | Outcome::Refused
+        );
+        if answered && !facts.doubtful {
+            self.has_answered(s3);
+        }
         Next::Done(Answer { outcome, facts })
+    }
+
+    /// The store has answered from where this operation was sent: later ones go there, too.
+    pub(in crate::store) fn has_answered(&mut self, s3: &S3) {
+        if let Some(place) = self.detour.take().filter(|_| self.lasting) {
+            let learned = &mut *s3.learned.borrow_mut();
+            (learned.address, learned.region) = place;
+        }
     }
 
     /// The answers after which the same request, signed otherwise, may do.
@@ -443,14 +465,13 @@ impl Exchange {
 
     /// Follows a redirect; false if it may not be followed or leads nowhere new.
     fn follow(&mut self, s3: &S3, heard: &Heard) -> bool {
-        let learned = &mut *s3.learned.borrow_mut();
-        let (address, region) = match &self.detour {
-            Some(detour) => detour.clone(),
-            None => (learned.address.clone(), learned.region.clone()),
-        };
+        let (address, region) = self.place(s3);
         let named_region = region_of(heard);
         let target =
             heard.header("location").or_else(|| heard.document.as_ref()?.endpoint.as_deref());
+        if target.is_none() && self.is_unfounded(heard) {
+            return false;
+        }
         let next = match (target, &named_region) {
             (Some(target), _) => address.redirected(target, &s3.bucket),
             (None, Some(region)) if address.is_aws() => Some((address.moved(region), None)),
@@ -462,30 +483,36 @@ impl Exchange {
             return false;
         }
         self.hops += 1;
-        if heard.response.status().as_u16() == 307 {
-            // AWS: a temporary redirect's endpoint is not to be used again.
-            self.detour = Some(next);
-        } else {
-            self.detour = None;
-            (learned.address, learned.region) = next;
-        }
+        // AWS: a temporary redirect's endpoint is not to be used again, nor where that leads.
+        let lasting = self.lasting || self.detour.is_none();
+        self.lasting = lasting && heard.response.status().as_u16() != 307;
+        self.detour = Some(next);
         true
     }
 
     /// Takes the region that a 400 names; false if it names no new one.
     fn learn_region(&mut self, s3: &S3, heard: &Heard) -> bool {
-        let learned = &mut *s3.learned.borrow_mut();
         let Some(region) = region_of(heard) else { return false };
-        let current = self.detour.as_ref().map_or(&learned.region, |(_, region)| region);
-        if self.learned_region || *current == region {
+        let (address, current) = self.place(s3);
+        if self.learned_region || current == region || self.is_unfounded(heard) {
             return false;
         }
         self.learned_region = true;
-        self.detour = None;
-        if s3.by_region {
-            learned.address = learned.address.moved(&region);
-        }
-        learned.region = region;
+        let address = if s3.by_region { address.moved(&region) } else { address };
+        // Not where a temporary redirect has led.
+        self.lasting |= self.detour.is_none();
+        self.detour = Some((address, region));
         true
+    }
+
+    /// Whether a write may have been carried out all the same: nothing but a header says that the answer is the store's.
+    fn is_unfounded(&self, heard: &Heard) -> bool {
+        heard.document.is_none() && matches!(self.operation, Operation::Write { .. })
+    }
+
+    /// Where this operation goes now, and with which region.
+    fn place(&self, s3: &S3) -> (Address, String) {
+        let learned = s3.learned.borrow();
+        self.detour.clone().unwrap_or_else(|| (learned.address.clone(), learned.region.clone()))
     }
 }

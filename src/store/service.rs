@@ -18,7 +18,7 @@ use crate::store::heard;
 use crate::store::s3::Reasked;
 use crate::store::s3::address::{self, Address};
 use crate::store::sentences::EXPIRED;
-use crate::store::{Facts, Fault, FaultKind};
+use crate::store::{Facts, Fault, FaultKind, Version};
 
 /// How long after its second a time of shardcoordinator's may still be held, in seconds: that second itself, because it
 /// renews while the time is not less than now and acquires once it is; and one by which its document lets clocks differ.
@@ -40,6 +40,57 @@ const SIGNED_WITHIN_MS: u64 = 300_000;
 pub(super) fn foreign_clock_ms(facts: &Facts, wall_ms: u64) -> u64 {
     let Some(date_ms) = facts.date_ms else { return wall_ms };
     wall_ms.clamp(date_ms.saturating_sub(SIGNED_WITHIN_MS), date_ms)
+}
+
+/// How long what another make holds is waited out, counted from the answer that first showed it, as its age is (S6).
+#[derive(Clone, Debug, Default)]
+pub(super) struct FirstSight(RefCell<Option<Sight>>);
+
+#[derive(Clone, Debug)]
+struct Sight {
+    of: Version,
+    /// The own wall clock at that answer.
+    wall_ms: u64,
+    ahead_ms: u64,
+    /// What later answers can make of it: known once an answer had a `Date` of the service's own.
+    most_ms: Option<u64>,
+}
+
+/// The longest step of a wall clock that is taken for time that passed, in milliseconds.
+const DAY_MS: u64 = 86_400_000;
+
+impl FirstSight {
+    /// How long this version is waited out, in milliseconds, where it is `ahead_ms` ahead at this answer. The longest that any
+    /// answer with a `Date` shows counts, because something on the way may have set another ahead. But such a clock may be
+    /// behind, or stand still: later answers make it five minutes longer, or an hour in all. The own clock alone may be wrong
+    /// by any time.
+    pub fn lasts_ms(&self, version: &Version, ahead_ms: u64, facts: &Facts, wall_ms: u64) -> u64 {
+        let known = self.0.take().filter(|known| known.of == *version);
+        let dated = facts.date_ms.is_some() && !facts.cached;
+        let most_of = |ahead_ms: u64| (ahead_ms + SIGNED_WITHIN_MS).max(MAX_LEASE_MS);
+        let sight = match known {
+            Some(known) if !dated => known,
+            Some(known) => {
+                let since_ms = wall_ms.saturating_sub(known.wall_ms).min(DAY_MS);
+                let ahead_ms = if ahead_ms > 0 { ahead_ms + since_ms } else { 0 };
+                let most_ms = known.most_ms.unwrap_or(most_of(ahead_ms));
+                let ahead_ms = known.ahead_ms.max(ahead_ms).min(most_ms).min(MAX_FOREIGN_LEASE_MS);
+                Sight { ahead_ms, most_ms: Some(most_ms), ..known }
+            }
+            None => {
+                let most_ms = dated.then(|| most_of(ahead_ms));
+                Sight { of: version.clone(), wall_ms, ahead_ms, most_ms }
+            }
+        };
+        let lasts_ms = sight.ahead_ms;
+        self.0.replace(Some(sight));
+        lasts_ms
+    }
+
+    /// Whether this version is waited out: an answer that shows it again may show that it lasts longer.
+    pub fn is_of(&self, version: &Version) -> bool {
+        self.0.borrow().as_ref().is_some_and(|sight| sight.of == *version)
+    }
 }
 
 /// What a time beside something unusable says: somebody holds the lease until then, of which an hour at most is waited out

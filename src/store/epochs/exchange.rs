@@ -57,6 +57,8 @@ pub(super) struct Write {
     pub(super) made: Option<Made>,
     pub(super) sequence: u64,
     pub(super) etag: Option<Version>,
+    /// Whether something on the way answered it.
+    pub(super) relayed: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -103,12 +105,16 @@ impl Exchange {
             false => listing::read_page(&response.body().bytes, &epochs.folder, &mut self.listing),
         };
         let (kind, why) = match page {
-            Ok(None) => return self.on_listing(epochs),
+            Ok(None) => {
+                self.inner.has_answered(&epochs.s3);
+                return self.on_listing(epochs);
+            }
             Ok(Some(token)) if token == self.token => {
                 (FaultKind::Nonsense, "the listing goes on where it was")
             }
             Ok(Some(_)) if self.pages + 1 >= MAX_PAGES => (FaultKind::Misconfigured, TOO_MANY),
             Ok(Some(token)) => {
+                self.inner.has_answered(&epochs.s3);
                 self.pages += 1;
                 self.inner = epochs.list(&token);
                 self.token = token;
@@ -327,6 +333,7 @@ impl Exchange {
         match (&mut self.goal, outcome) {
             (Goal::Write(write), Outcome::Written { version }) => {
                 write.etag = version;
+                write.relayed = facts.relayed;
                 self.begin_listing(epochs, Stage::Confirm)
             }
             (_, outcome) => Next::Done(Answer { outcome, facts }),
@@ -376,7 +383,15 @@ impl Exchange {
                 {
                     remember(&mut epochs.held.borrow_mut(), (made.clone(), version.clone()));
                 }
-                if self.listing.twin() { Outcome::Refused } else { Outcome::Written { version } }
+                if self.listing.twin() {
+                    Outcome::Refused
+                } else {
+                    if !self.listed.relayed && !write.relayed {
+                        // The way is clear now: what an earlier read has shown says nothing of a leader's term.
+                        epochs.doubted.replace(None);
+                    }
+                    Outcome::Written { version }
+                }
             }
             Some((newest, _)) if newest.number == write.epoch.number => Outcome::Refused,
             _ => {
