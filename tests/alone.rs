@@ -2,8 +2,6 @@
 
 mod foreign;
 mod on_the_way;
-mod peers;
 mod seen;
-mod shared_name;
 mod slots;
 pub mod told;

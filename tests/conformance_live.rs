@@ -1,21 +1,23 @@
 //! The conformance list and random histories on real stores, one test for each store; and what they answer to a wrong
 //! set-up. `npm test -- --only stores` starts them all and sets the variables.
 
+mod aws;
 mod dynamodb;
 pub mod real;
 
 use std::cell::Cell;
 
-use crate::aws::Aws;
 use crate::conformance::{self, Traits, create, found, read, update};
 use crate::histories::{self, Plan};
+use aws::Aws;
+use dynamodb::KEYS;
 use edgelect::EpochStore;
 use edgelect::lease::{Flaw, Format, Lease, Reading, Remains, Stamp};
 use edgelect::request::Request;
 use edgelect::store::epochs::Epochs;
 use edgelect::store::{Answer, Fault, FaultKind, Operation, Outcome, Store, Version};
 use futures::StreamExt;
-use real::{Between, Bucket, Native, credentials, native, random, variable};
+use real::{Between, Bucket, native, random, variable};
 
 /// Everything that a store must show, with so many histories in a long run. `at` gives the place of a key.
 async fn conforms<S: Store>(traits: Traits, long: u64, at: impl Fn(&str) -> S) {
@@ -102,21 +104,17 @@ async fn the_sqlite_storage_of_the_examples_conforms_over_two_processes() {
     conforms(Traits::COUNTED, 250, at).await;
 }
 
-fn aws() -> Aws<Native> {
-    Aws { host: native(), endpoint: variable("AWS_ENDPOINT"), credentials: credentials("AWS_") }
-}
-
 #[tokio::test]
 async fn dynamodb_conforms() {
-    let aws = aws();
-    let table = aws.new_table().await;
+    let aws = Aws::new();
+    let table = aws.new_table(&KEYS).await;
     conforms(Traits::LEASES, 250, |shard| aws.item(&table, shard)).await;
 }
 
 /// Route 53 itself may show old records; ministack's are as new as any store's, and are held to it.
 #[tokio::test]
 async fn route_53_conforms() {
-    let aws = aws();
+    let aws = Aws::new();
     let zone = aws.new_zone().await;
     conforms(Traits::LEASES, 250, |key| aws.record(&zone, key)).await;
 }

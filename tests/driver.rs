@@ -3,7 +3,7 @@
 mod backend;
 mod electors;
 mod heartbeat;
-mod lead;
+pub mod lead;
 mod lock;
 mod locker;
 mod metrics;
@@ -15,7 +15,6 @@ mod trouble;
 
 use edgelect::driver::{Host, InitError};
 use edgelect::peer::HealthAnswer;
-use edgelect::status::status;
 use edgelect::{driver, peer};
 
 use prelude::*;
@@ -49,6 +48,11 @@ impl Told {
     fn acquired(&self) -> usize {
         self.of(|_, event| matches!(event, Event::Acquired { .. }).then_some(())).len()
     }
+
+    fn troubles(&self) -> Vec<Event> {
+        let trouble = |event: &Event| matches!(event, Event::Troubled(_) | Event::Solved);
+        self.of(|_, event| trouble(event).then(|| event.clone()))
+    }
 }
 
 /// One elector over a new group.
@@ -80,14 +84,6 @@ impl World {
         self.machine.pass(ms);
     }
 
-    fn lost(&self) -> Vec<(u64, LostReason)> {
-        self.told.lost()
-    }
-
-    fn acquired(&self) -> usize {
-        self.told.acquired()
-    }
-
     fn gave_up_last(&self) -> bool {
         let ends = |event: &Event| matches!(event, Event::GivenUp | Event::Acquired { .. });
         let told = self.told.of(|_, event| ends(event).then(|| event.clone()));
@@ -104,8 +100,7 @@ impl World {
     }
 
     fn status(&self) -> String {
-        let (now, requests) = (self.machine.host.now(), self.handle.requests());
-        self.handle.with(|election| status(election, now, requests))
+        status_of(&self.handle, &self.machine.host).to_string()
     }
 
     fn says_to_peers(&self) -> HealthAnswer {
@@ -118,7 +113,7 @@ impl World {
 fn it_leads_at_once_after_init_and_renews_once_per_interval() {
     let mut world = world(true);
     world.pass(60_000);
-    assert_eq!((world.acquired(), world.lost().len()), (1, 0));
+    assert_eq!((world.told.acquired(), world.told.lost().len()), (1, 0));
     let requests = world.handle.requests();
     assert_eq!((requests.read, requests.write), (1, 13), "one read, the claim, twelve renewals");
     assert!(world.leads());
@@ -131,11 +126,11 @@ fn c05_the_end_of_authority_is_told_at_the_fence_while_a_request_hangs() {
     world.store.hangs.set(true);
     world.pass(30_000);
     // The renewal at 5 s was the last that landed: 5 s + 15 s lease - 1.5 s margin.
-    assert_eq!(world.lost(), [(18_500, LostReason::Expired)]);
+    assert_eq!(world.told.lost(), [(18_500, LostReason::Expired)]);
     assert!(!world.leads());
     world.store.hangs.set(false);
     world.pass(60_000);
-    assert_eq!(world.acquired(), 2);
+    assert_eq!(world.told.acquired(), 2);
 }
 
 #[test]
@@ -145,16 +140,16 @@ fn s10_nobody_competes_while_the_work_of_a_lost_term_goes_on_and_the_status_says
     world.pass(7_000);
     world.store.hangs.set(true);
     world.pass(13_000);
-    assert_eq!(world.lost(), [(18_500, LostReason::Expired)]);
+    assert_eq!(world.told.lost(), [(18_500, LostReason::Expired)]);
     world.store.hangs.set(false);
     let written = world.store.text();
     world.pass(120_000);
     let unwritten = world.store.text() == written;
-    assert_eq!((world.acquired(), unwritten), (1, true), "no claim, no renewal");
+    assert_eq!((world.told.acquired(), unwritten), (1, true), "no claim, no renewal");
     assert!(world.status().contains(GOES_ON), "{}", world.status());
     world.work_ends();
     world.pass(100);
-    assert_eq!(world.acquired(), 2, "it competes at once when the work has stopped");
+    assert_eq!(world.told.acquired(), 2, "it competes at once when the work has stopped");
     assert!(!world.status().contains(GOES_ON), "{}", world.status());
 }
 
@@ -168,8 +163,12 @@ fn c61_a_hung_request_leaves_room_for_three_attempts() {
     world.store.hangs.set(false);
     world.pass(20_000);
     assert!(world.handle.requests().write > before + 2);
-    assert_eq!((world.acquired(), world.lost().len()), (1, 0), "one hung renewal costs no term");
-    assert_eq!(trouble::troubles(&world), [], "and is shown to nobody");
+    assert_eq!(
+        (world.told.acquired(), world.told.lost().len()),
+        (1, 0),
+        "one hung renewal costs no term"
+    );
+    assert_eq!(world.told.troubles(), [], "and is shown to nobody");
     assert!(world.machine.host.shown.borrow().is_empty());
 }
 
@@ -179,7 +178,7 @@ fn c48_a_stop_waits_for_the_work_and_then_writes_the_tombstone() {
     world.pass(6_000);
     world.handle.tell(Input::Stop { park: false });
     world.pass(3_000);
-    assert_eq!(world.lost(), [(6_000, LostReason::Stopped)]);
+    assert_eq!(world.told.lost(), [(6_000, LostReason::Stopped)]);
     assert!(!world.store.released(), "the work has not ended");
     world.work_ends();
     world.pass(100);
@@ -218,7 +217,7 @@ fn c67_a_leader_that_is_cut_off_answers_its_peers_404_from_its_fence_on() {
     assert_eq!(world.says_to_peers().status, 404, "its record names it, and it says so to nobody");
     world.store.hangs.set(false);
     world.pass(60_000);
-    assert_eq!((world.says_to_peers().status, world.acquired()), (200, 2));
+    assert_eq!((world.says_to_peers().status, world.told.acquired()), (200, 2));
 }
 
 #[test]
@@ -284,7 +283,7 @@ fn init_believes_no_success_that_names_no_version_and_shows_no_object() {
         Operation::Read { .. } => undated(Outcome::Missing),
         _ => undated(Outcome::Written { version: None }),
     });
-    let told = block_on(driver::init(&forgets, &Machine::default().host, &config()));
+    let told = init_over(forgets);
     let Err(InitError::Store(fault)) = told else { panic!("{told:?}") };
     assert_eq!(fault.message, "the store: says created, and shows no such object");
 }

@@ -15,7 +15,7 @@ fn variable(name: &str, usual: u64) -> u64 {
 #[test]
 fn i1_i2_no_schedule_of_epochs_has_two_leaders_or_a_token_that_falls() {
     let first = variable("EDGELECT_FIRST_SEED", 0);
-    let count = variable("EDGELECT_SCHEDULES", 200);
+    let count = variable("EDGELECT_SCHEDULES", 500);
     let sum = adversary::play(first, count, || ()).unwrap_or_else(|(seed, broken)| {
         let told = adversary::run(seed, true).lines;
         let from = told.len().saturating_sub(120);

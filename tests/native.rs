@@ -245,9 +245,8 @@ async fn a_closed_port_is_unknown_in_one_line_without_a_secret() {
 }
 
 async fn told_to(address: &str, line: &str) -> String {
-    let mut stream = TcpStream::connect(address).await.expect("it listens");
     let head = format!("{line} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
-    stream.write_all(head.as_bytes()).await.expect("it reads");
+    let mut stream = open(address, &head).await;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.expect("it answers in text");
     answer

@@ -6,7 +6,6 @@ use edgelect::driver::init;
 use edgelect::lease::Ask;
 use edgelect::object_store_lock::ObjectStoreLock;
 use edgelect::operator::{OperatorError, Receipt, Words, pause, resume, step_down};
-use edgelect::status::status;
 use futures::future::AbortHandle;
 
 use crate::driver::Told;
@@ -84,15 +83,11 @@ impl Group {
     }
 
     fn status(&self, member: usize) -> serde_json::Value {
-        let (now, handle) = (self.machine.host.now(), &self.members[member].0);
-        let text = handle.with(|election| status(election, now, handle.requests()));
-        serde_json::from_str(&text).expect("it is JSON")
+        status_of(&self.members[member].0, &self.machine.host)
     }
 
     fn lease(&self) -> Lease {
-        let body = self.memory.body().expect("there is a record");
-        let Reading::Lease(lease) = lease::read(&body) else { panic!("it is a lease") };
-        *lease
+        lease_of(&self.memory.body().expect("there is a record"))
     }
 
     /// Somebody else changes the record.

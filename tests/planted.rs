@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use edgelect::planted::{Bug, plant};
 
+use worlds::sim::oracle::Violation;
 use worlds::sim::run::{Ended, run};
 use worlds::sim::shrink::shrink;
 use worlds::table::{SCHEDULES, SURVIVORS, found_after, known_seed};
@@ -31,43 +32,38 @@ fn each_planted_bug_is_found() {
         let survives = SURVIVORS.contains(&bug);
         let began = Instant::now();
         // The seed that found it before says as much as all the seeds from 0 to it; soon found is not noted.
-        let known = known_seed(bug)
-            .and_then(|seed| found_after(bug, seed, 1).map(|(_, by)| (seed + 1, by)));
+        let known = known_seed(bug);
+        let again = known.and_then(|seed| found_after(bug, seed, 1).map(|(_, by)| (seed + 1, by)));
         // One that survives is looked for where somebody asks for it by name.
         let looks = !survives || std::env::var_os("EDGELECT_BUG").is_some();
-        let found = known.or_else(|| if looks { found_after(bug, 0, SCHEDULES) } else { None });
+        let found = again.or_else(|| if looks { found_after(bug, 0, SCHEDULES) } else { None });
         let seconds = began.elapsed().as_secs_f64();
-        let soon = found.as_ref().is_some_and(|(schedules, _)| *schedules <= SOON);
-        let remembered = known_seed(bug).is_some() || soon;
-        if let Some((schedules, _)) = found.as_ref().filter(|_| !soon) {
-            seeds.push_str(&format!("{bug:?} {}\n", schedules - 1));
-        }
-        match &found {
-            Some((schedules, violation)) => println!(
-                "{bug:?} ({}): found after {schedules} schedules, {seconds:.1} s, by {}: {}{}",
-                bug.rule(),
-                violation.check,
-                violation.text,
-                if remembered {
-                    ""
-                } else {
-                    "; EDGELECT_UPDATE=1 notes that in tests/planted/found.txt"
-                },
-            ),
-            None if !looks => {
-                println!("{bug:?} ({}): not looked for here. {}", bug.rule(), bug.survives());
+        let told = match found {
+            Some((schedules, Violation { check, text, .. })) => {
+                if survives {
+                    outlived.push(bug);
+                }
+                if schedules > SOON {
+                    seeds.push_str(&format!("{bug:?} {}\n", schedules - 1));
+                }
+                let note = match known.is_some() || schedules <= SOON {
+                    true => "",
+                    false => "; EDGELECT_UPDATE=1 notes that in tests/planted/found.txt",
+                };
+                format!(
+                    "found after {schedules} schedules, {seconds:.1} s, by {check}: {text}{note}"
+                )
             }
-            None => println!(
-                "{bug:?} ({}): not found within {SCHEDULES} schedules, {seconds:.1} s. {}",
-                bug.rule(),
-                bug.survives()
-            ),
-        }
-        match found {
-            None if !survives => missed.push(bug),
-            Some(_) if survives => outlived.push(bug),
-            _ => {}
-        }
+            None if looks => {
+                if !survives {
+                    missed.push(bug);
+                }
+                let why = bug.survives();
+                format!("not found within {SCHEDULES} schedules, {seconds:.1} s. {why}")
+            }
+            None => format!("not looked for here. {}", bug.survives()),
+        };
+        println!("{bug:?} ({}): {told}", bug.rule());
     }
     if std::env::var_os("EDGELECT_UPDATE").is_some() {
         std::fs::write(crate::in_root("tests/planted/found.txt"), seeds)
@@ -103,11 +99,4 @@ fn whoever_survives_has_a_reason_and_nobody_else() {
         let told = !bug.survives().is_empty();
         assert_eq!(told, SURVIVORS.contains(&bug), "{bug:?}: {:?}", bug.survives());
     }
-}
-
-/// The simulator's own step shows that for its schedules.
-#[test]
-fn with_none_planted_the_adversary_of_epochs_finds_nothing() {
-    let found = worlds::adversary::play(0, SCHEDULES / 10, || plant(None)).err();
-    assert!(found.is_none(), "{found:?}");
 }

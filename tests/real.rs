@@ -1,7 +1,5 @@
 //! The suites of stores and of the native host; two of them need real stores: `npm test -- --only stores`, `--only rust`.
 
-#[path = "conformance/aws.rs"]
-mod aws;
 mod conformance;
 mod conformance_live;
 #[path = "conformance/double.rs"]

@@ -8,31 +8,6 @@ use worlds::play::{self, LEASE_MS, World, play};
 const SETTLED_MS: u64 = play::SETTLED_MS;
 
 #[test]
-fn a_member_alone_leads_all_shards_and_a_second_one_gets_half_of_them() {
-    let mut world = World::new(8, 1);
-    world.join();
-    world.pass(SETTLED_MS);
-    assert_eq!(world.shares(), [8]);
-    let moved = world.moves();
-    world.join();
-    world.pass(SETTLED_MS);
-    assert_eq!((world.shares(), world.moves() - moved), (vec![4, 4], 4));
-    world.check();
-}
-
-#[test]
-fn a_member_that_joins_those_who_ask_each_other_gets_its_share() {
-    let mut world = World::with_peers(12, 6, true);
-    (0..2).for_each(|_| world.join());
-    world.pass(SETTLED_MS);
-    assert_eq!(world.shares(), [6, 6]);
-    world.join();
-    world.pass(SETTLED_MS);
-    assert_eq!(world.shares(), [4, 4, 4]);
-    world.check();
-}
-
-#[test]
 fn members_that_start_together_share_out_without_giving_much_back() {
     let mut world = World::new(16, 2);
     (0..4).for_each(|_| world.join());

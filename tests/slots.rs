@@ -4,7 +4,6 @@
 mod ends;
 mod missed;
 mod once;
-mod past;
 mod settings;
 mod untimed;
 pub mod world;

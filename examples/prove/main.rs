@@ -7,7 +7,6 @@ mod record;
 mod summary;
 
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use edgelect::planted::{Bug, plant};
@@ -67,8 +66,8 @@ fn prove(arguments: &Arguments) -> Result<bool, String> {
         run_depth(&mut record, depth)?;
     }
     print!("{}", summary::markdown(&record, canary));
-    let failed = &record.failures;
-    if let Some((seed, _)) = failed.first() {
+    let failed = [&record.core.failed[..], &record.store.failed].concat();
+    if let Some(seed) = failed.first() {
         println!("\n{}\n{}", retell(*seed), retell_small(*seed));
         println!(
             "{} schedules broke a rule; their seeds were added to tests/sim/failed.txt",
@@ -81,32 +80,25 @@ fn prove(arguments: &Arguments) -> Result<bool, String> {
 
 /// The rest of the schedules of one depth.
 fn run_depth(record: &mut Record, depth: Depth) -> Result<(), String> {
-    let wanted = record.wanted(depth);
+    let wanted = record.part(depth).wanted;
+    let mut done = record.part(depth).summary.schedules;
     let bar = bar(wanted, depth);
-    let shown = AtomicU64::new(record.done(depth));
-    bar.set_position(record.done(depth));
+    bar.set_position(done);
     let mut spoken = stopwatch();
-    while record.done(depth) < wanted {
-        let first = record.first + record.done(depth);
-        let count = CHUNK.min(wanted - record.done(depth));
+    while done < wanted {
+        let (first, count) = (record.first + done, CHUNK.min(wanted - done));
         let measured = stopwatch();
-        let part = run_many(
-            Range { depth, first, count },
-            || (),
-            |ended| {
-                let now = shown.fetch_add(ended, Ordering::Relaxed) + ended;
-                bar.set_position(now);
-            },
-        );
+        let part = run_many(Range { depth, first, count }, || bar.inc(1));
         for (seed, violation) in &part.broken {
             remember_failure(*seed, violation.check)?;
             let line = format!("seed {seed}: {}: {}", violation.check, violation.text);
             bar.suspend(|| println!("{line}"));
         }
         record.add(depth, part, measured.elapsed())?;
-        if bar.is_hidden() && (spoken.elapsed() > LINE_EVERY || record.done(depth) == wanted) {
+        done += count;
+        if bar.is_hidden() && (spoken.elapsed() > LINE_EVERY || done == wanted) {
             spoken = stopwatch();
-            println!("{} of {wanted} schedules ({depth:?})", record.done(depth));
+            println!("{done} of {wanted} schedules ({depth:?})");
         }
     }
     bar.finish();

@@ -5,27 +5,33 @@ use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use edgelect::json;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::arguments::Arguments;
 use worlds::sim::run::{Seed, Summary};
 use worlds::sim::world::Depth;
 
 /// The run of one depth.
-#[derive(Default)]
+#[derive(Default, Deserialize, Serialize)]
 pub struct Part {
+    #[serde(skip)]
     pub wanted: u64,
     pub summary: Summary,
     pub took: Duration,
+    /// The schedules that broke a rule.
+    pub failed: Vec<Seed>,
 }
 
+#[derive(Deserialize, Serialize)]
 pub struct Record {
+    #[serde(skip)]
     path: PathBuf,
     build: String,
     pub first: u64,
     pub core: Part,
     pub store: Part,
-    pub failures: Vec<(Seed, String)>,
 }
 
 impl Record {
@@ -41,7 +47,6 @@ impl Record {
             first: arguments.first,
             core: part(arguments.schedules),
             store: part(arguments.store_schedules),
-            failures: Vec::new(),
         };
         if !arguments.fresh && record.path.exists() {
             record.resume().map_err(|what| {
@@ -59,39 +64,25 @@ impl Record {
 
     fn resume(&mut self) -> Result<(), String> {
         let text = fs::read_to_string(&self.path).map_err(|error| error.to_string())?;
-        let value: Value =
-            serde_json::from_str(&text).map_err(|error| format!("it is damaged ({error})"))?;
-        if value["build"] != json!(self.build) {
+        let damaged = |error| format!("it is damaged ({error})");
+        let value: Value = serde_json::from_str(&text).map_err(damaged)?;
+        if value["build"] != self.build {
             return Err("another build wrote it, whose schedules were others".to_owned());
         }
-        if value["first"] != json!(self.first) {
-            return Err(format!("it began with seed {}, not {}", value["first"], self.first));
+        let before: Self = serde_json::from_value(value).map_err(damaged)?;
+        if before.first != self.first {
+            return Err(format!("it began with seed {}, not {}", before.first, self.first));
         }
-        for (name, part) in [("core", &mut self.core), ("store", &mut self.store)] {
-            *part = read_part(&value[name], part.wanted)
-                .ok_or_else(|| format!("it is damaged (its part {name:?} makes no sense)"))?;
-        }
-        let failures = value["failures"].as_array().ok_or("it is damaged (no failures)")?;
-        for failure in failures {
-            let seed = failure["seed"].as_str().unwrap_or_default().parse()?;
-            self.failures.push((seed, failure["check"].as_str().unwrap_or_default().to_owned()));
-        }
+        self.core = Part { wanted: self.core.wanted, ..before.core };
+        self.store = Part { wanted: self.store.wanted, ..before.store };
         Ok(())
     }
 
-    pub fn part(&self, depth: Depth) -> &Part {
+    pub fn part(&mut self, depth: Depth) -> &mut Part {
         match depth {
-            Depth::Core => &self.core,
-            Depth::Store => &self.store,
+            Depth::Core => &mut self.core,
+            Depth::Store => &mut self.store,
         }
-    }
-
-    pub fn wanted(&self, depth: Depth) -> u64 {
-        self.part(depth).wanted
-    }
-
-    pub fn done(&self, depth: Depth) -> u64 {
-        self.part(depth).summary.schedules
     }
 
     /// Adds what a few more schedules gave, and writes it down.
@@ -99,38 +90,21 @@ impl Record {
     /// # Errors
     /// The file cannot be written.
     pub fn add(&mut self, depth: Depth, mut more: Summary, took: Duration) -> Result<(), String> {
-        for (seed, violation) in std::mem::take(&mut more.broken) {
-            self.failures.push((seed, violation.check.to_owned()));
-        }
-        let part = match depth {
-            Depth::Core => &mut self.core,
-            Depth::Store => &mut self.store,
-        };
+        let part = self.part(depth);
+        part.failed.extend(std::mem::take(&mut more.broken).into_iter().map(|(seed, _)| seed));
         part.summary.merge(more);
         part.took += took;
         self.write()
     }
 
     fn write(&self) -> Result<(), String> {
-        let failures: Vec<Value> = self
-            .failures
-            .iter()
-            .map(|(seed, check)| json!({ "seed": seed.to_string(), "check": check }))
-            .collect();
-        let value = json!({
-            "build": self.build,
-            "first": self.first,
-            "core": write_part(&self.core),
-            "store": write_part(&self.store),
-            "failures": failures,
-        });
         // Renamed into place, so that an interruption leaves the one or the other.
         let beside = self.path.with_extension("new");
         let cannot = |error| format!("cannot write {}: {error}", self.path.display());
         if let Some(folder) = self.path.parent().filter(|folder| *folder != Path::new("")) {
             fs::create_dir_all(folder).map_err(cannot)?;
         }
-        fs::write(&beside, value.to_string()).map_err(cannot)?;
+        fs::write(&beside, json::of(self)).map_err(cannot)?;
         fs::rename(&beside, &self.path).map_err(cannot)
     }
 
@@ -154,13 +128,4 @@ fn build() -> Result<String, String> {
     let mut hasher = DefaultHasher::new();
     hasher.write(&bytes);
     Ok(format!("{:016x}", hasher.finish()))
-}
-
-fn write_part(part: &Part) -> Value {
-    json!([part.summary, part.took.as_millis() as u64])
-}
-
-fn read_part(value: &Value, wanted: u64) -> Option<Part> {
-    let (summary, took_ms) = serde_json::from_value(value.clone()).ok()?;
-    Some(Part { wanted, summary, took: Duration::from_millis(took_ms) })
 }

@@ -1,9 +1,9 @@
-//! When an election asks, and what it learns, where clocks step or something on the way to its store refuses, repeats or
-//! misleads. That a tight follower is in step with each renewal otherwise is held by `scale.rs`.
+//! When an election asks, and what it learns, where clocks step, a peer is behind the store, or something on the way to the
+//! store refuses, repeats or misleads. That a tight follower is in step with each renewal otherwise is held by `scale.rs`.
 
 use edgelect::clock::Now;
 use edgelect::config::HostClock;
-use edgelect::election::{Input, Problem, Standing, Step};
+use edgelect::election::{Input, PeerAnswer, Problem, Standing, Step};
 use edgelect::store::{Facts, Outcome};
 use edgelect::{Follow, Settings};
 
@@ -102,20 +102,6 @@ fn writes_that_are_all_refused_are_not_repeated_without_pause() {
     }
 }
 
-#[test]
-fn s2_a_token_does_not_follow_the_date_of_something_on_the_way_that_refused() {
-    const HOUR_MS: u64 = 3_600_000;
-    for clock in [HostClock::One, HostClock::Two] {
-        let mut alone = Alone::new(&Settings { clock, ..settings() });
-        alone.reads();
-        let date_ms = Some(AT_MS + HOUR_MS);
-        alone.answer_with(denied(), |_| Facts { date_ms, ..Facts::default() });
-        let (lease, _) = alone.until_written("\"v1\"", &tombstone(1));
-        let term = lease.term.expect("a tombstone is claimed at once");
-        assert!(term < AT_MS + HOUR_MS / 2, "{clock:?}: {} ms ahead", term - AT_MS);
-    }
-}
-
 /// What is under way may land; nothing more of it leaves.
 #[test]
 fn a_claim_of_who_is_told_not_to_compete_is_not_sent_again() {
@@ -194,4 +180,25 @@ fn a_write_that_is_shown_under_another_version_each_time_is_told_and_never_claim
     alone.reads();
     alone.found("\"renewed\"", &record("other", 2, ""));
     assert_eq!(alone.election.problem(), None, "a renewal is what a new version is for");
+}
+
+#[test]
+fn c66_a_leader_of_the_past_that_says_it_lives_saves_no_read() {
+    let addressed = record("other", 1, ",\"leaderAddr\":\"other:80\"");
+    let alive = |leader_id: &str, term| {
+        let leader_id = leader_id.to_owned();
+        Input::Peer(PeerAnswer::Alive { leader_id, term, sequence: 9, own: true })
+    };
+    let of_record = ("other", Some(5));
+    for (name, term) in [of_record, ("before", Some(5)), ("other", Some(4)), ("other", None)] {
+        let mut alone = Alone::new(&Settings { peer_mode: Some(true), ..settings() });
+        alone.reads();
+        alone.found("\"v\"", &addressed);
+        assert!(matches!(alone.step(), Step::AskPeer { term: Some(5), .. }));
+        let asked_ms = alone.ms;
+        alone.tell(alive(name, term));
+        let read = matches!(alone.step(), Step::Read { .. });
+        assert_eq!(read, (name, term) != of_record, "{name}, {term:?}");
+        assert!(!read || alone.ms <= asked_ms + 1, "{name}, {term:?}: at {} ms", alone.ms);
+    }
 }

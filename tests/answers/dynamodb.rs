@@ -11,12 +11,13 @@ use edgelect::{Config, Settings};
 use futures::executor::block_on;
 use serde_json::{Value, json};
 use worlds::sim::chance::Chance;
+use worlds::sim::port::http_date;
 use worlds::virtual_time::{Machine, Through};
 
 use crate::answers::told::Means::{Missing, Refused, Rejected, Unknown, Unsure};
 use crate::answers::told::{
-    DATE, NOW_MS, Talk, all_say, credentials, cut, fault, header, mean, read, read_unless,
-    refreshes, sent, told, url, with, write, write_lease,
+    DATE, NOW_MS, Talk, all_say, credentials, cut, fault, found_in, header, lease_in, mean, read,
+    read_unless, refreshes, sent, told, told_at, url, with, write, write_lease, written,
 };
 
 const NOW_S: u64 = NOW_MS / 1_000;
@@ -39,13 +40,9 @@ fn store() -> DynamoDb {
 fn record(change: impl FnOnce(&mut Lease)) -> Vec<u8> {
     let text = r#"{"leaderID":"server 1/ä","lastUpdated":"2025-11-21T10:00:00.001Z","term":7,"session":"s",
                    "sequence":3,"leaseMs":15000,"acquired":"2025-11-21T09:00:00Z","theirs":[1]}"#;
-    match lease::read(text.as_bytes()) {
-        Reading::Lease(mut lease) => {
-            change(&mut lease);
-            lease::write(&lease)
-        }
-        other => panic!("{other:?}"),
-    }
+    let mut lease = lease_in(lease::read(text.as_bytes()));
+    change(&mut lease);
+    lease::write(&lease)
 }
 
 fn create() -> Operation {
@@ -69,6 +66,16 @@ fn found(item: &Value) -> Response {
     response(200, JSON, &json!({ "Item": item }).to_string())
 }
 
+/// The same with this `Date`, or with none.
+fn found_at(item: &Value, date_ms: Option<u64>) -> Response {
+    let mut response = found(item);
+    response.headers_mut().remove("date");
+    match date_ms {
+        Some(ms) => with(response, "date", &http_date(ms)),
+        None => response,
+    }
+}
+
 fn asked(request: &Request) -> Value {
     serde_json::from_slice(request.body()).expect("requests are JSON")
 }
@@ -86,10 +93,7 @@ fn ours(change: impl FnOnce(&mut Lease)) -> (Value, Version) {
     let store = store();
     let mut talk = Talk::new(&store, write_lease(record(change), Condition::Absent));
     let item = asked(&talk.sends())["Item"].clone();
-    match talk.ends(response(200, JSON, "{}")).outcome {
-        Outcome::Written { version: Some(version) } => (item, version),
-        other => panic!("{other:?}"),
-    }
+    (item, written(talk.ends(response(200, JSON, "{}")).outcome))
 }
 
 fn theirs(ttl_s: u64) -> Value {
@@ -111,17 +115,16 @@ fn until(item: &Value, ttl_s: u64) -> Value {
 }
 
 fn read_item(item: &Value) -> (Version, Reading) {
-    match outcome(read(), found(item)) {
-        Outcome::Found { version, reading } => (version, reading),
-        other => panic!("{item}: {other:?}"),
-    }
+    found_in(outcome(read(), found(item)))
 }
 
 fn read_lease(item: &Value) -> Lease {
-    match read_item(item).1 {
-        Reading::Lease(lease) => *lease,
-        other => panic!("{item}: {other:?}"),
-    }
+    lease_in(read_item(item).1)
+}
+
+/// What an answer with this `Date`, or with none, makes of an item.
+fn lease_at(store: &DynamoDb, item: &Value, wall_ms: u64, date_ms: Option<u64>) -> Lease {
+    lease_in(found_in(told_at(store, read(), found_at(item, date_ms), wall_ms).outcome).1)
 }
 
 #[test]
@@ -278,18 +281,11 @@ fn a_foreign_item_was_written_a_lease_before_its_ttl() {
     assert_eq!(stamp(&theirs(0)), 0);
     assert_eq!(stamp(&theirs(u64::MAX)), 253_402_300_799_999, "a time that a record can name");
     let (ours, _) = ours(|lease| lease.last_updated = Stamp::At(now_ms - 50_000));
-    let renewed = changed(&ours, &json!({ "ttl": { "N": (NOW_S + 60).to_string() } }));
-    assert_eq!(stamp(&renewed), now_ms - 2_000, "its `lease` is of before");
-    let reset = changed(&ours, &json!({ "ttl": { "N": "0" } }));
+    assert_eq!(stamp(&until(&ours, NOW_S + 60)), now_ms - 2_000, "its `lease` is of before");
+    let reset = until(&ours, 0);
     assert_eq!(stamp(&reset), now_ms - 50_000, "nothing is older than what it keeps");
     let store = store();
-    let at = |date_ms: u64| {
-        let dated = crate::answers::told::without(found(&theirs(NOW_S + 40)), "date");
-        match crate::answers::told::told_at(&store, read(), dated, date_ms).outcome {
-            Outcome::Found { reading: Reading::Lease(lease), .. } => lease.last_updated,
-            other => panic!("{other:?}"),
-        }
-    };
+    let at = |wall_ms| lease_at(&store, &theirs(NOW_S + 40), wall_ms, None).last_updated;
     assert_eq!(at(NOW_MS), at(NOW_MS + 30_000), "one version says one thing");
 }
 
@@ -301,10 +297,7 @@ fn whoever_looks_sees_a_living_leader_of_shardcoordinator() {
     let machine = Machine::default();
     let now_ms = machine.host.wall_ms();
     let shown = |ttl_s: u64| {
-        let store = store();
-        let wall = machine.host.wall_ms();
-        let dateless = crate::answers::told::without(found(&theirs(ttl_s)), "date");
-        let answer = crate::answers::told::told_at(&store, read(), dateless, wall);
+        let answer = told_at(&store(), read(), found_at(&theirs(ttl_s), None), now_ms);
         let store = Through(async |_| answer.clone());
         let shown = block_on(look(&store, &machine.host, &config, None)).expect("it answers");
         serde_json::from_str::<Value>(&shown).expect("JSON")
@@ -321,10 +314,7 @@ fn whoever_looks_sees_a_living_leader_of_shardcoordinator() {
 #[test]
 fn how_long_a_foreign_item_is_waited_out_is_decided_at_its_first_sight() {
     let store = store();
-    let seen = |response: Response| match told(&store, read(), response).outcome {
-        Outcome::Found { reading: Reading::Lease(lease), .. } => lease.lease_ms,
-        other => panic!("{other:?}"),
-    };
+    let seen = |ttl_s, date_ms| lease_at(&store, &theirs(NOW_S + ttl_s), NOW_MS, date_ms).lease_ms;
     let day_ms = 86_400_000;
     for (name, ttl_s, date_ms, lease_ms) in [
         ("the first sight", 40, NOW_MS, 42_000),
@@ -333,13 +323,61 @@ fn how_long_a_foreign_item_is_waited_out_is_decided_at_its_first_sight() {
         ("what is ahead of the own clock may be a proxy's", 50, NOW_MS + 20_000, 52_000),
         ("nor does a clock that is a day behind wait for a day", 86_460, NOW_MS + day_ms, 362_000),
     ] {
-        let since = std::time::Duration::from_millis(date_ms);
-        let date = httpdate::fmt_http_date(std::time::SystemTime::UNIX_EPOCH + since);
-        let dated = with(found(&theirs(NOW_S + ttl_s)), "date", &date);
-        assert_eq!(seen(dated), Some(lease_ms), "{name}");
+        assert_eq!(seen(ttl_s, Some(date_ms)), Some(lease_ms), "{name}");
     }
-    let dateless = crate::answers::told::without(found(&theirs(NOW_S + 30)), "date");
-    assert_eq!(seen(dateless), Some(32_000), "by the own wall clock");
+    assert_eq!(seen(30, None), Some(32_000), "by the own wall clock");
+}
+
+/// A clock that stands still or is far off, here or on the way, must neither keep the lease from everybody for good nor take it
+/// from whoever holds it.
+#[test]
+fn later_answers_make_a_foreign_item_last_as_long_as_it_does_and_an_hour_at_most() {
+    let (minute_ms, hour_ms, day_ms) = (60_000, 3_600_000, 86_400_000);
+    let at = |store: &DynamoDb, item: &Value, wall_ms: u64, date_ms: Option<u64>| {
+        let shown = told_at(store, read(), found_at(item, date_ms), wall_ms);
+        match found_in(shown.outcome).1 {
+            Reading::Lease(lease) => lease.lease_ms,
+            Reading::Unreadable(_, told) => told.lease_ms,
+            other => panic!("{other:?}"),
+        }
+    };
+    let item = theirs(NOW_S + 40);
+    for (name, wall_ms, date_ms, lease_ms) in [
+        ("a Date of 1970", NOW_MS + 1_000, Some(0), hour_ms),
+        ("a Date that stands still", NOW_MS + 30 * minute_ms, Some(NOW_MS), 1_842_000),
+        ("a step of the wall clock", NOW_MS + day_ms, Some(NOW_MS + 1_000), hour_ms),
+    ] {
+        let store = store();
+        assert_eq!(at(&store, &item, NOW_MS, Some(NOW_MS)), Some(42_000), "{name}");
+        assert_eq!(at(&store, &item, wall_ms, date_ms), Some(lease_ms), "{name}");
+        assert_eq!(at(&store, &item, NOW_MS, None), Some(lease_ms), "{name}; no Date, no proof");
+    }
+    let slow = store();
+    assert!(at(&slow, &item, NOW_MS - day_ms, None) > Some(day_ms), "by the own clock alone");
+    assert_eq!(at(&slow, &item, NOW_MS - day_ms, Some(NOW_MS)), Some(hour_ms), "a Date bounds it");
+    // Twenty minutes are left, and something on the way is a day ahead.
+    let long = theirs(NOW_S + 1_200);
+    for date_ms in [Some(NOW_MS), None] {
+        let store = store();
+        at(&store, &long, NOW_MS, date_ms);
+        let left_ms = at(&store, &long, NOW_MS + 1_000, Some(NOW_MS + day_ms));
+        assert_eq!(left_ms, Some(1_202_000), "{date_ms:?} before it");
+    }
+    let ahead = store();
+    at(&ahead, &long, NOW_MS, Some(NOW_MS + day_ms));
+    let left_ms = at(&ahead, &long, NOW_MS + 1_000, Some(NOW_MS + 1_000));
+    assert_eq!(left_ms, Some(1_202_000), "what comes after it counts");
+    // Five hours, of which the first two have answers without a `Date`.
+    let (undated, hours) = (store(), theirs(NOW_S + 18_000));
+    at(&undated, &hours, NOW_MS, None);
+    let now_ms = NOW_MS + 2 * hour_ms;
+    assert_eq!(at(&undated, &hours, now_ms, Some(now_ms)), Some(18_002_000));
+    let unreadable = changed(&theirs(NOW_S + 7_200), &json!({ "ownerId": null }));
+    let store = store();
+    for ms in (0..=hour_ms).step_by(600_000) {
+        let lease_ms = at(&store, &unreadable, NOW_MS + ms, Some(NOW_MS + ms));
+        assert_eq!(lease_ms, Some(hour_ms), "an hour at most is waited out");
+    }
 }
 
 #[test]
@@ -423,8 +461,7 @@ fn an_item_of_400_kb_is_unreadable_and_can_still_be_healed() {
     let again = asked(&talk.again(large.clone()));
     assert_eq!(again["ProjectionExpression"], json!("#o,#p,#r,#t"));
     assert_eq!(again["ExpressionAttributeNames"].as_object().map(serde_json::Map::len), Some(4));
-    let outcome = talk.ends(found(&theirs(NOW_S))).outcome;
-    let Outcome::Found { version, reading } = outcome else { panic!("{outcome:?}") };
+    let (version, reading) = found_in(talk.ends(found(&theirs(NOW_S))).outcome);
     let held = Remains { term: None, lease_ms: Some(15_000) };
     assert_eq!(reading, Reading::Unreadable(Flaw::TooLarge, held), "until its `ttl` is over");
     assert_ne!(version, read_item(&theirs(NOW_S)).0);
@@ -517,7 +554,6 @@ fn s8_whatever_else_is_said_of_a_write_it_may_have_landed() {
                 ReplicatedWriteConflictException";
     for code in busy.split_whitespace() {
         let unavailable = Unknown(FaultKind::Unavailable);
-        mean(store, &[create(), read()], [error(400, code)], unavailable);
         mean(store, &[create()], [error(500, code)], unavailable);
         let other = ["TransactionConflictException", "ReplicatedWriteConflictException"];
         let said =
@@ -554,8 +590,7 @@ fn s8_whatever_else_is_said_of_a_write_it_may_have_landed() {
 #[test]
 fn s8_without_an_answer_a_write_is_unknown_and_what_never_left_is_rejected() {
     let store = store();
-    let mut talk = Talk::new(&store, create());
-    talk.sends();
+    let mut talk = Talk::begun(&store, create()).0;
     let cause = || Fault::new(FaultKind::Network, "reset");
     assert_eq!(store.silence(&mut talk.exchange, cause()), Answer::unknown(cause()));
     let mut talk = Talk::new(&store, create());

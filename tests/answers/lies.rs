@@ -4,20 +4,25 @@
 //! its condition, `takes` it for none, or `drops` the whole; a `read` is answered only.
 
 use std::cell::{Cell, RefCell};
-use std::future::pending;
+use std::future::{Future, pending, poll_fn};
+use std::task::Poll;
 use std::{fs, iter};
 
 use edgelect::lease::Format;
-use edgelect::probe::{Effort, Finding, Judged, Report};
+use edgelect::probe::{Effort, Finding, Judged, Report, probe};
 use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Condition, Fault, FaultKind, Operation, Outcome, Version};
 use edgelect::{Host, Store};
 use futures::FutureExt;
+use futures::executor::LocalPool;
 use serde_json::{Value, json};
 
-use crate::answers::probe::probed;
 use crate::answers::told::read;
 use worlds::virtual_time::{Virtual, config, undated};
+
+/// Longer than any probe here takes.
+const LIMIT_MS: u64 = 120_000;
+const STEP_MS: u64 = 10;
 
 /// What is odd about a store beside its lies.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -87,7 +92,20 @@ impl Stand {
     }
 
     pub fn report(&self, effort: Effort) -> Report {
-        probed(self, &self.host, effort, 10)
+        self.ended(probe(self, &self.host, &config(), effort, |_| {}))
+    }
+
+    /// What a probe of it comes to while time passes.
+    pub fn ended(&self, probing: impl Future<Output = Result<Report, String>>) -> Report {
+        let (mut pool, mut probing) = (LocalPool::new(), Box::pin(probing));
+        for _ in 0..LIMIT_MS / STEP_MS {
+            let mut once = poll_fn(|context| Poll::Ready(probing.as_mut().poll(context)));
+            if let Poll::Ready(ended) = pool.run_until(&mut once) {
+                return ended.expect("this host has randomness");
+            }
+            self.host.pass(&mut pool, STEP_MS);
+        }
+        panic!("the probe does not end")
     }
 
     pub fn judged(&self) -> Vec<Judged> {
@@ -253,7 +271,7 @@ impl Store for Stand {
 /// there were.
 fn found(lies: &Value) -> (String, Option<String>, u64) {
     let stand = Stand::lying(lies);
-    let judged = probed(&stand, &stand.host, Effort::thorough(1), 100).judged;
+    let judged = stand.report(Effort::thorough(1)).judged;
     let mut why = None;
     let letters = judged.into_iter().map(|one| match one.finding {
         Finding::Holds => 'h',

@@ -1,22 +1,15 @@
 //! The probe over an honest store, over one for each way to lie, and over stores that cannot be judged.
 
-use std::future::{Future, poll_fn};
-use std::task::Poll;
-
-use edgelect::probe::{Effort, Finding, Judged, Offset, Report, Step, key, probe, violation};
+use edgelect::probe::{Effort, Finding, Judged, Offset, Step, key, probe_until, violation};
 use edgelect::protocol::Protocol;
 use edgelect::store::s3::S3;
 use edgelect::store::{FaultKind, Operation, is_probe};
-use edgelect::{Host, S3Config, Store};
-use futures::executor::LocalPool;
+use edgelect::{Host, S3Config};
 use serde_json::json;
 
 use crate::answers::lies::{Manner, Stand};
 use crate::answers::told::{NOW_MS, credentials, read, sent};
 use worlds::virtual_time::{Virtual, config};
-
-/// Longer than any probe here takes.
-const LIMIT_MS: u64 = 120_000;
 
 /// A store that asks for patience from the operation of this number on.
 fn busy(from: u64) -> Stand {
@@ -25,27 +18,6 @@ fn busy(from: u64) -> Stand {
 
 fn ignoring_conditions() -> Stand {
     Stand::lying(&json!([[0, 999, "takes", "honest"]]))
-}
-
-pub fn probed(store: &impl Store, host: &Virtual, effort: Effort, step_ms: u64) -> Report {
-    let config = config();
-    ended_report(probe(store, host, &config, effort, |_| {}), host, step_ms)
-}
-
-fn ended_report(
-    probing: impl Future<Output = Result<Report, String>>,
-    host: &Virtual,
-    step_ms: u64,
-) -> Report {
-    let (mut pool, mut probing) = (LocalPool::new(), Box::pin(probing));
-    for _ in 0..LIMIT_MS / step_ms {
-        let mut once = poll_fn(|context| Poll::Ready(probing.as_mut().poll(context)));
-        if let Poll::Ready(ended) = pool.run_until(&mut once) {
-            return ended.expect("this host has randomness");
-        }
-        host.pass(&mut pool, step_ms);
-    }
-    panic!("the probe does not end")
 }
 
 fn refused_at(stand: &Stand) -> Option<Step> {
@@ -249,22 +221,15 @@ fn c26_the_probes_of_two_servers_do_not_meet() {
     }
 }
 
-/// What a probe reports that is stopped so long after it began, and whether its object was deleted and is gone.
-fn stopped_after(ms: u64) -> (Report, bool, bool) {
-    let stand = Stand::new(Manner::IsLate);
-    let (config, effort, stop) = (config(), Effort::thorough(1), stand.host.sleep(ms));
-    let probing = edgelect::probe::probe_until(&stand, &stand.host, &config, effort, |_| {}, stop);
-    let report = ended_report(probing, &stand.host, 10);
-    let gone = stand.memory.body().is_none();
-    (report, stand.deleted.get(), gone)
-}
-
 #[test]
 fn a_probe_that_was_stopped_has_not_shown_that_the_store_holds_and_deletes_its_object() {
     for ms in [1, 2_500, 4_500, 6_500] {
-        let (report, deleted, gone) = stopped_after(ms);
+        let stand = Stand::new(Manner::IsLate);
+        let (config, effort, stop) = (config(), Effort::thorough(1), stand.host.sleep(ms));
+        let probing = probe_until(&stand, &stand.host, &config, effort, |_| {}, stop);
+        let report = stand.ended(probing);
         assert!(matches!(report.finding(), Finding::Unclear(_)), "{ms}: {:?}", report.finding());
         // While its create is under way, too.
-        assert!(ms != 2_500 || (deleted && gone));
+        assert!(ms != 2_500 || (stand.deleted.get() && stand.memory.body().is_none()));
     }
 }

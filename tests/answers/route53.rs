@@ -8,8 +8,8 @@ use edgelect::store::{Condition, Fault, FaultKind, Operation, Outcome, Version};
 
 use crate::answers::told::Means::{Missing, Refused, Rejected, Unknown, Unsure};
 use crate::answers::told::{
-    DATE, NOW_MS, Talk, all_say, credentials, cut, fault, header, mean, read, read_unless,
-    refreshes, sent, told, told_at, url, with, write_lease,
+    self, DATE, NOW_MS, Talk, all_say, credentials, cut, fault, found_in, header, lease_in, mean,
+    read, read_unless, refreshes, sent, told, told_at, url, with, write_lease,
 };
 
 const XMLNS: &str = "xmlns=\"https://route53.amazonaws.com/doc/2013-04-01/\"";
@@ -32,7 +32,7 @@ fn store() -> Route53 {
 }
 
 fn response(status: u16, body: impl Into<Vec<u8>>) -> Response {
-    crate::answers::told::response(status, &[("date", DATE)], body)
+    told::response(status, &[("date", DATE)], body)
 }
 
 fn error(status: u16, code: &str, message: &str) -> Response {
@@ -101,8 +101,7 @@ fn unknown(outcome: Outcome) -> Fault {
 }
 
 fn written(store: &Route53, operation: Operation, wall_ms: u64) -> Vec<String> {
-    let answer = told_at(store, operation, changed(), wall_ms);
-    let Outcome::Written { version: Some(version) } = answer.outcome else { panic!("{answer:?}") };
+    let version = told::written(told_at(store, operation, changed(), wall_ms).outcome);
     version.0.split('\n').map(str::to_owned).collect()
 }
 
@@ -112,10 +111,8 @@ fn shown(store: &Route53, values: &[String], wall_ms: u64) -> Outcome {
 }
 
 fn found(outcome: Outcome) -> (Version, Lease) {
-    match outcome {
-        Outcome::Found { version, reading: Reading::Lease(lease) } => (version, *lease),
-        other => panic!("{other:?}"),
-    }
+    let (version, reading) = found_in(outcome);
+    (version, lease_in(reading))
 }
 
 #[test]
@@ -217,12 +214,15 @@ fn a_foreign_lease_counts_from_the_answer_that_first_showed_it() {
         let store = store();
         let foreign = listing(&[&format!("\"{owner} {epoch}\"")]);
         let later = with(foreign.clone(), "date", "Fri, 21 Nov 2025 10:00:25 GMT");
+        let stale = with(foreign.clone(), "date", "Thu, 01 Jan 1970 00:00:00 GMT");
         for (response, wall_ms) in [(foreign, NOW_MS), (later, NOW_MS + 25_000)] {
             let lease = found(told_at(&store, read(), response, wall_ms).outcome).1;
             assert_eq!(lease.lease_ms, Some(lease_ms), "{owner} {epoch} {wall_ms}");
             assert_eq!((lease.term, lease.session), (None, None), "{owner}");
             assert!(owner != "w" || lease.leader_id == "w");
         }
+        let lease = found(told_at(&store, read(), stale, NOW_MS + 26_000).outcome).1;
+        assert_eq!(lease.lease_ms, Some(3_600_000), "an odd clock keeps nobody waiting for good");
     }
 }
 
@@ -243,8 +243,7 @@ fn s7_a_damaged_record_is_waited_out_until_the_epoch_beside_it() {
     for (epoch, lease_ms) in
         [(now_s + 40, 42_000), (now_s + 7_200, 3_600_000), (0, 20_000), (NOW_MS, 20_000)]
     {
-        let outcome = outcome(read(), listing(&[&format!("\"w {epoch}\""), native]));
-        let Outcome::Found { reading, .. } = outcome else { panic!("{outcome:?}") };
+        let (_, reading) = found_in(outcome(read(), listing(&[&format!("\"w {epoch}\""), native])));
         let told = Remains { term: Some(9), lease_ms: Some(lease_ms) };
         assert_eq!(reading, Reading::Unreadable(Flaw::Foreign, told), "{epoch}");
     }

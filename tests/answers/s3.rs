@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::future::ready;
 use std::rc::Rc;
 
-use edgelect::config::ConfigError;
 use edgelect::lease::{self, Flaw, MAX_RECORD_BYTES, Reading, Remains};
 use edgelect::protocol::{Next, Protocol};
 use edgelect::request::{Request, Response};
@@ -116,15 +115,6 @@ fn c03_an_error_status_after_a_write_may_hide_that_it_landed() {
 }
 
 #[test]
-fn c07_c08_an_update_of_a_deleted_record_is_refused_by_404_and_by_412() {
-    let bare = [404, 412].map(|status| response(status, &[], ""));
-    let told = [error(404, "NoSuchKey"), error(412, "PreconditionFailed")];
-    mean(store, &[update()], bare.into_iter().chain(told), Refused);
-    // Old MinIO.
-    mean(store, &[create()], [response(304, &[], "")], Refused);
-}
-
-#[test]
 fn c10_c11_a_conflict_is_refused_and_never_means_that_a_record_exists() {
     let conflicts = ["ConditionalRequestConflict", "OperationAborted"].map(|code| error(409, code));
     mean(store, &[create(), update()], conflicts, Refused);
@@ -135,7 +125,7 @@ fn c10_c11_a_conflict_is_refused_and_never_means_that_a_record_exists() {
 }
 
 #[test]
-fn s8_a_refusal_is_in_doubt_unless_the_store_says_that_the_condition_did_not_hold() {
+fn c07_c08_s8_a_refusal_is_in_doubt_unless_the_store_says_that_the_condition_did_not_hold() {
     for (answer, creates, updates) in [
         (error(412, "PreconditionFailed"), false, false),
         // Not every store has a document for it.
@@ -144,6 +134,7 @@ fn s8_a_refusal_is_in_doubt_unless_the_store_says_that_the_condition_did_not_hol
         (error(404, "NoSuchAccessPoint"), true, true),
         (response(404, &[], "<html>no route</html>"), true, true),
         (response(404, &[], ""), true, true),
+        // Old MinIO.
         (response(304, &[], ""), true, true),
         (error(409, "ConditionalRequestConflict"), true, true),
         (error(409, "OperationAborted"), true, true),
@@ -410,22 +401,46 @@ fn c20_a_redirect_within_aws_is_signed_anew_with_its_condition() {
 }
 
 #[test]
-fn c20_a_permanent_redirect_is_remembered() {
+fn c20_a_permanent_redirect_is_remembered_once_the_store_has_answered_from_there() {
     let body = document("PermanentRedirect", "<Endpoint>s3.eu-north-1.amazonaws.com</Endpoint>");
-    for answer in [
-        response(301, &[], body),
-        response(301, &[("x-amz-bucket-region", "eu-north-1")], ""),
-        response(308, &[("location", "https://s3.dualstack.eu-north-1.amazonaws.com/")], ""),
+    let region = ("x-amz-bucket-region", "eu-north-1");
+    let there = ("location", "https://s3.dualstack.eu-north-1.amazonaws.com/");
+    for (operation, answer, then) in [
+        (create(), response(301, &[], body), response(412, &[], "")),
+        (read(), response(301, &[region], ""), error(404, "NoSuchKey")),
+        (create(), response(308, &[there], ""), response(200, &[("etag", ETAG)], "")),
     ] {
         let endpoint = Some("https://s3.amazonaws.com".to_owned());
         let s3 = S3::new(S3Config { endpoint, path_style: Some(true), ..config() }).unwrap();
-        let (mut talk, first) = Talk::begun(&s3, create());
-        assert_eq!(url(&first), "https://s3.amazonaws.com/jobs/leader/group.json");
-        for request in [talk.again(answer), sent(&s3, create())] {
-            assert!(url(&request).ends_with("eu-north-1.amazonaws.com/jobs/leader/group.json"));
-            assert_eq!(header(&request, "if-none-match"), Some("*"));
-            assert!(is_for(&request, "eu-north-1"));
+        let here = "https://s3.amazonaws.com/jobs/leader/group.json";
+        let goes = |request: &Request| {
+            assert!(url(request).ends_with("eu-north-1.amazonaws.com/jobs/leader/group.json"));
+            assert!(is_for(request, "eu-north-1"));
+        };
+        for (then, remembered) in [(error(404, "NoSuchBucket"), false), (then, true)] {
+            let (mut talk, first) = Talk::begun(&s3, operation.clone());
+            assert_eq!(url(&first), here, "what has not worked is not remembered");
+            let again = talk.again(answer.clone());
+            goes(&again);
+            assert_eq!(header(&again, "if-none-match"), header(&first, "if-none-match"));
+            talk.ends(then);
+            if remembered {
+                goes(&sent(&s3, create()));
+            }
         }
+    }
+}
+
+/// Something on the way may have said it after the store had carried the write out.
+#[test]
+fn c20_a_write_follows_no_redirect_that_shows_nothing_of_the_stores() {
+    let region = [("x-amz-bucket-region", "eu-north-1")];
+    for status in [301, 307, 308, 400] {
+        let unfounded = [response(status, &region, "")];
+        mean(aws, &[create()], unfounded, Unknown(FaultKind::Nonsense));
+        let s3 = aws();
+        let mut talk = Talk::begun(&s3, read()).0;
+        assert!(is_for(&talk.again(response(status, &region, "")), "eu-north-1"), "{status}");
     }
 }
 
@@ -437,7 +452,7 @@ fn c20_a_fips_or_dual_stack_endpoint_is_not_left_for_a_plain_one() {
         let there = format!("https://jobs.s3{kind}.us-west-2.amazonaws.com/leader/group.json");
         for (status, header) in [(301, region), (301, plain), (307, plain)] {
             let s3 = at(&format!("https://s3{kind}.us-east-1.amazonaws.com"));
-            let again = Talk::begun(&s3, create()).0.again(response(status, &[header], ""));
+            let again = Talk::begun(&s3, read()).0.again(response(status, &[header], ""));
             assert_eq!(url(&again), there, "{status} {header:?}");
         }
     }
@@ -687,12 +702,6 @@ fn keys_are_percent_encoded_as_s3_wants_it() {
     assert_eq!(url, format!("https://store.example:9000/jobs/{encoded}"));
 }
 
-fn broken(change: impl Fn(&mut S3Config)) -> ConfigError {
-    let mut config = config();
-    change(&mut config);
-    S3::new(config).expect_err("the option is wrong")
-}
-
 #[test]
 fn a_wrong_option_is_named_and_no_secret_of_an_endpoint_is_shown() {
     type Change = fn(&mut S3Config, String);
@@ -728,7 +737,9 @@ fn a_wrong_option_is_named_and_no_secret_of_an_endpoint_is_shown() {
         ("pathStyle", by_host, &["https://a.example my.jobs", "http://127.0.0.1:8333 jobs"]),
     ] {
         for value in values {
-            let error = broken(|config| change(config, (*value).to_owned()));
+            let mut config = config();
+            change(&mut config, (*value).to_owned());
+            let error = S3::new(config).expect_err("the option is wrong");
             assert_eq!(error.field, field, "{value}: {error}");
             assert!(!error.to_string().contains("gehe"), "{error}");
         }

@@ -1,7 +1,7 @@
 //! Requests and answers of a store over HTTP, for every store alike: what is sent, what is answered, and what that means.
 
 use edgelect::Credentials;
-use edgelect::lease::{self, Reading};
+use edgelect::lease::{self, Lease, Reading};
 use edgelect::protocol::{Next, Protocol};
 use edgelect::request::{self, Body, Request, Response};
 use edgelect::store::{Answer, Condition, Fault, FaultKind, Operation, Outcome, Record, Version};
@@ -28,8 +28,31 @@ pub fn write(bytes: impl Into<Vec<u8>>, condition: Condition) -> Operation {
 
 /// A write of the lease that this JSON is.
 pub fn write_lease(json: impl Into<Vec<u8>>, condition: Condition) -> Operation {
-    match lease::read(&json.into()) {
-        Reading::Lease(lease) => Operation::Write { record: lease.into(), condition },
+    Operation::Write { record: lease_in(lease::read(&json.into())).into(), condition }
+}
+
+#[track_caller]
+pub fn lease_in(reading: Reading) -> Lease {
+    match reading {
+        Reading::Lease(lease) => *lease,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What a read has found.
+#[track_caller]
+pub fn found_in(outcome: Outcome) -> (Version, Reading) {
+    match outcome {
+        Outcome::Found { version, reading } => (version, reading),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The new version after a write.
+#[track_caller]
+pub fn written(outcome: Outcome) -> Version {
+    match outcome {
+        Outcome::Written { version: Some(version) } => version,
         other => panic!("{other:?}"),
     }
 }
@@ -50,11 +73,6 @@ pub fn with(mut response: Response, name: &str, value: &str) -> Response {
     let name: HeaderName = name.parse().expect("a header's name");
     let value: HeaderValue = value.parse().expect("a header's value");
     response.headers_mut().insert(name, value);
-    response
-}
-
-pub fn without(mut response: Response, name: &str) -> Response {
-    response.headers_mut().remove(name);
     response
 }
 

@@ -7,11 +7,9 @@ use edgelect::store::Record;
 
 use crate::driver::prelude::*;
 
-/// What becomes of one operation; without one it is fine.
+/// What becomes of one operation; without one it is performed and answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is performed and answered.
-    Fine,
     /// It is not performed, and nobody knows.
     LostBefore,
     /// It is performed, and nobody knows.
@@ -49,7 +47,7 @@ impl Desk {
     }
 
     pub fn record(&self) -> Lease {
-        record_of(&self.memory.body().expect("there is an object"))
+        lease_of(&self.memory.body().expect("there is an object"))
     }
 
     pub fn value(&self) -> Option<String> {
@@ -67,19 +65,9 @@ impl Desk {
     }
 }
 
-pub fn record_of(body: &[u8]) -> Lease {
-    match lease::read(body) {
-        Reading::Lease(lease) => *lease,
-        other => panic!("unreadable: {other:?}"),
-    }
-}
-
 /// The lease that a write stores.
-pub fn lease_of(record: &Record) -> Lease {
-    match record {
-        Record::Lease(lease) => (**lease).clone(),
-        Record::Raw(bytes) => record_of(bytes),
-    }
+pub fn stored_by(record: &Record) -> Lease {
+    lease_of(&record.body(Format::Native))
 }
 
 pub fn unknown() -> Outcome {
@@ -94,15 +82,16 @@ impl Store for Desk {
             Operation::Delete => "delete".to_owned(),
             Operation::Write { record, .. } => {
                 self.bodies.borrow_mut().push(record.body(Format::Native));
-                let record = lease_of(record);
+                let record = stored_by(record);
                 let term = record.term.expect("it has a token");
                 format!("{term} {}", record.extra.get("value").expect("it has a value"))
             }
         });
         self.perform_late().await;
-        let fate = self.fates.borrow_mut().pop_front().unwrap_or(Fate::Fine);
+        let Some(fate) = self.fates.borrow_mut().pop_front() else {
+            return undated(self.memory.perform(operation).await.outcome);
+        };
         undated(match fate {
-            Fate::Fine => self.memory.perform(operation).await.outcome,
             Fate::LostBefore => unknown(),
             Fate::Refused => Outcome::Refused,
             Fate::Rejected => Outcome::Rejected(Fault::new(FaultKind::Denied, "access denied")),

@@ -7,7 +7,7 @@ use futures::channel::oneshot;
 use futures::executor::LocalPool;
 use futures::task::LocalSpawnExt;
 
-use super::desk::{lease_of, owner, unknown};
+use super::desk::{owner, stored_by, unknown};
 use crate::driver::prelude::*;
 
 const TERMS: [u64; 2] = [7, 8];
@@ -106,7 +106,7 @@ struct Run {
 impl Run {
     fn perform(&mut self, operation: Operation) -> Outcome {
         let accepts = match &operation {
-            Operation::Write { record, .. } => Some(lease_of(record)),
+            Operation::Write { record, .. } => Some(stored_by(record)),
             Operation::Read { .. } | Operation::Delete => None,
         };
         let outcome = block_on(self.memory.perform(operation)).outcome;

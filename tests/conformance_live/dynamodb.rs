@@ -5,21 +5,24 @@ use edgelect::store::{FaultKind, Outcome, Version};
 use edgelect::{DynamoDbConfig, DynamoDbStore, Host};
 use serde_json::{Value, json};
 
-use crate::aws;
 use crate::conformance::{create, found, read, record, update};
+use crate::conformance_live::aws::Aws;
 use crate::conformance_live::real::{Native, native, random};
+
+/// The key of an item of ours.
+pub const KEYS: [&str; 2] = ["pk", "sk"];
 
 /// A shard of its own in a table of its own.
 struct Shard {
-    aws: aws::Aws<Native>,
+    aws: Aws,
     table: String,
     id: String,
 }
 
 impl Shard {
     async fn new() -> Self {
-        let aws = super::aws();
-        Self { table: aws.new_table().await, id: random(), aws }
+        let aws = Aws::new();
+        Self { table: aws.new_table(&KEYS).await, id: random(), aws }
     }
 
     fn store(&self) -> DynamoDbStore<Native> {
@@ -34,7 +37,7 @@ impl Shard {
             Some(item) => (item["pk"], item["sk"]) = (key["pk"].clone(), key["sk"].clone()),
             None => asked["Key"] = key,
         }
-        service(&self.aws, verb, &asked).await
+        self.aws.dynamodb(verb, &asked).await
     }
 
     async fn took_effect(&self, verb: &str, more: Value) -> bool {
@@ -73,26 +76,13 @@ impl Shard {
     }
 }
 
-async fn service(aws: &aws::Aws<Native>, verb: &str, asked: &Value) -> (u16, Value) {
-    let (url, target) = (format!("{}/", aws.endpoint), format!("DynamoDB_20120810.{verb}"));
-    let headers =
-        [("content-type", "application/x-amz-json-1.0"), ("x-amz-target", target.as_str())];
-    let response = aws.ask("dynamodb", aws::post(&url, &headers, asked.to_string())).await;
-    (response.status().as_u16(), serde_json::from_slice(&response.body().bytes).expect("JSON"))
-}
-
 /// Where no endpoint is given the host follows from the region, so that a wrong one has no such table, as here.
 #[tokio::test]
 async fn a_wrong_table_region_or_key_is_told_by_the_services_own_code_and_overwrites_nothing() {
     let right = Shard::new().await;
     let version = create(&right.store(), record("a", 1)).await.expect("nothing is in the way");
     let before = read(&right.store()).await;
-    let other_keys = &random();
-    let other = json!({ "TableName": other_keys, "BillingMode": "PAY_PER_REQUEST",
-                        "AttributeDefinitions": [{ "AttributeName": "id", "AttributeType": "S" }],
-                        "KeySchema": [{ "AttributeName": "id", "KeyType": "HASH" }] });
-    let (status, answer) = service(&right.aws, "CreateTable", &other).await;
-    assert_eq!(status, 200, "{answer}");
+    let other_keys = &right.aws.new_table(&["id"]).await;
     let missing = "was answered 400 ResourceNotFoundException: there is no such table here; create it, or \
                    correct its name, the region or the endpoint";
     for (name, table, region, code, said) in [

@@ -22,6 +22,7 @@ struct Seen {
     most: Rc<Cell<usize>>,
     left_ms: Rc<RefCell<Vec<u64>>>,
     writes: Rc<Cell<usize>>,
+    judgements: Rc<Cell<usize>>,
 }
 
 struct UnderWay(Seen);
@@ -52,6 +53,7 @@ impl Store for Slow {
     }
 
     fn beside(&self, _key: &str) -> Option<impl Store> {
+        self.seen.judgements.set(self.seen.judgements.get() + 1);
         Some(Self { memory: memory(&self.host), ..self.clone() })
     }
 
@@ -126,16 +128,20 @@ impl World {
 
     /// A group that was just made, or whose lease another holds for ever, on a store like this.
     fn lead(&self, index: usize, takes_ms: u64, wrong: bool, held: bool) {
+        self.lead_by(group(index), index, takes_ms, wrong, held);
+    }
+
+    fn lead_by(&self, config: Config, index: usize, takes_ms: u64, wrong: bool, held: bool) {
         let store = Slow { wrong, ..self.store(index, takes_ms) };
         if held {
             let (memory, host) = (store.memory.clone(), store.host.clone());
-            let config = Config { server_id: "other".to_owned(), ..group(index) };
+            let config = Config { server_id: "other".to_owned(), ..config.clone() };
             let mut election = Election::new(config, format!("other-{index}"), 1);
             election.store_held();
             let handle = Handle::new(election);
             self.machine.run(async move { run(&handle, &memory, &host, |_| {}).await });
         }
-        let member = self.electors.add(group(index), store).expect("it is added");
+        let member = self.electors.add(config, store).expect("it is added");
         let (led, failed) = (Rc::clone(&self.led), Rc::clone(&self.failed));
         self.machine.run(async move {
             let work = async |_term| {
@@ -207,6 +213,19 @@ fn a_rate_that_is_too_low_for_all_at_once_delays_reads_and_holds_every_lease() {
         // The judgement of the store comes before the groups and is not counted against them.
         assert!(count <= 33 || second == 0, "{count} in second {second}");
     }
+}
+
+/// A tick has no time to judge a store: a group that is one judges it for nobody.
+#[test]
+fn the_first_group_that_can_judges_the_store_for_all() {
+    let mut world = World::new(Limits::default());
+    let tick = Config { sustain_ms: Some(60_000), ..group(0) };
+    world.lead_by(tick, 0, 0, false, false);
+    world.machine.pass(30_000);
+    assert_eq!((world.led(), world.seen.judgements.get()), (vec![0], 0));
+    (1..3).for_each(|index| world.lead(index, 0, false, false));
+    world.machine.pass(30_000);
+    assert_eq!((world.led(), world.seen.judgements.get()), (vec![0, 1, 2], 1));
 }
 
 #[test]

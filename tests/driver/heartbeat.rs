@@ -8,27 +8,42 @@ use edgelect::proof::Secrets;
 use crate::driver::Told;
 use crate::driver::prelude::*;
 
+/// What is wrong between the two.
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Way {
+    #[default]
+    Open,
+    /// Nothing arrives.
+    Cut,
+    /// The process of who is asked has begun anew, without a session, and reads the record for those who ask.
+    Restarted,
+}
+
 /// A host from which one other member can be asked, on a way that takes so long.
-fn street(time: &Virtual, other: Option<Handle>, cut: &Rc<Cell<bool>>, way_ms: u64) -> Virtual {
-    let (asked, cut) = (time.clone(), Rc::clone(cut));
+fn street(time: &Virtual, other: Option<Handle>, way: &Rc<Cell<Way>>, way_ms: u64) -> Virtual {
+    let (asked, way) = (time.clone(), Rc::clone(way));
     time.asking(move |request| {
-        let (asked, cut, other) = (asked.clone(), cut.get(), other.clone());
+        let (asked, way, other) = (asked.clone(), way.get(), other.clone());
         async move {
             asked.sleep(way_ms).await;
-            if cut {
+            if way == Way::Cut {
                 return std::future::pending().await;
             }
             let query = request.uri().query().unwrap_or("");
             let answer = other.ok_or("nobody is there")?.answer_peer(&asked, query).await;
-            let body = answer.body.as_bytes().into();
-            request::answer(answer.status, [], body).map_err(|error| error.to_string())
+            let body = match way {
+                Way::Restarted => answer.body.replacen('{', "{\"source\":\"store\",", 1),
+                _ => answer.body,
+            };
+            request::answer(answer.status, [], body.as_bytes().into())
+                .map_err(|error| error.to_string())
         }
     })
 }
 
 struct Pair {
     machine: Machine,
-    cut: Rc<Cell<bool>>,
+    way: Rc<Cell<Way>>,
     leader: (Handle, Told),
     follower: (Handle, Told),
 }
@@ -51,18 +66,18 @@ fn pair(heartbeat_ms: Option<u64>) -> Pair {
 fn pair_apart(heartbeat_ms: Option<u64>, way_ms: u64) -> Pair {
     let machine = Machine::default();
     let store = Hanging::with_group(&machine.host);
-    let cut = Rc::<Cell<bool>>::default();
+    let way = Rc::<Cell<Way>>::default();
     let member = |name: &str, other: Option<Handle>| {
         let config = config_of(settings(name, heartbeat_ms));
         let handle = Handle::new(Election::new(config, format!("session of {name}"), 1));
-        let host = street(&machine.host, other, &cut, way_ms);
+        let host = street(&machine.host, other, &way, way_ms);
         let told = Told::default();
         machine.elect(&handle, store.clone(), &host, told.note(&machine.host));
         (handle, told)
     };
     let leader = member("a", None);
     let follower = member("b", Some(leader.0.clone()));
-    Pair { machine, cut, leader, follower }
+    Pair { machine, way, leader, follower }
 }
 
 /// What a member was told of the other's heartbeats, and when.
@@ -84,14 +99,14 @@ fn silence_is_told_on_both_sides_after_1500_ms_and_so_is_its_end() {
     pair.machine.pass(20_000);
     assert_eq!((beats(&pair.leader.1), beats(&pair.follower.1)), (vec![], vec![]));
     let peers = pair.follower.0.requests();
-    pair.cut.set(true);
+    pair.way.set(Way::Cut);
     pair.machine.pass(5_000);
     for ((_, told), who) in [(&pair.leader, "b"), (&pair.follower, "a")] {
         let [(at_ms, text)] = &beats(told)[..] else { panic!("{:?}", beats(told)) };
         assert_eq!(*text, format!("Suspected {{ server_id: {who:?} }}"));
         assert!((21_000..=22_100).contains(at_ms), "{at_ms}");
     }
-    pair.cut.set(false);
+    pair.way.set(Way::Open);
     pair.machine.pass(3_000);
     for ((_, told), who) in [(&pair.leader, "b"), (&pair.follower, "a")] {
         let [_, (_, text)] = &beats(told)[..] else { panic!("{:?}", beats(told)) };
@@ -104,45 +119,21 @@ fn silence_is_told_on_both_sides_after_1500_ms_and_so_is_its_end() {
 
 #[test]
 fn what_somebody_else_knows_of_the_leader_is_no_heartbeat_of_it() {
-    let machine = Machine::default();
-    let store = Hanging::with_group(&machine.host);
-    let cut = Rc::<Cell<bool>>::default();
-    let leader = Handle::new(Election::new(config_of(settings("a", Some(500))), "a".to_owned(), 1));
-    machine.elect(&leader, store.clone(), &machine.host.clone(), |_| ());
-    let (asked, answering, dies) = (machine.host.clone(), leader.clone(), Rc::clone(&cut));
-    let host = machine.host.asking(move |request| {
-        let (asked, leader, died) = (asked.clone(), answering.clone(), dies.get());
-        async move {
-            let query = request.uri().query().unwrap_or("");
-            let answer = leader.answer_peer(&asked, query).await;
-            // Its process has begun anew, without a session, and reads the record for those who ask.
-            let body = match died {
-                true => answer.body.replacen('{', "{\"source\":\"store\",", 1),
-                false => answer.body,
-            };
-            request::answer(answer.status, [], body.as_bytes().into())
-                .map_err(|error| error.to_string())
-        }
-    });
-    let follower =
-        Handle::new(Election::new(config_of(settings("b", Some(500))), "b".to_owned(), 1));
-    let told = Told::default();
-    machine.elect(&follower, store, &host, told.note(&machine.host));
-    let mut machine = machine;
-    machine.pass(20_000);
-    assert_eq!(texts(&told), Vec::<String>::new());
-    cut.set(true);
-    machine.pass(3_000);
-    assert_eq!(texts(&told), [r#"Suspected { server_id: "a" }"#]);
+    let mut pair = pair(Some(500));
+    pair.machine.pass(20_000);
+    assert_eq!(texts(&pair.follower.1), Vec::<String>::new());
+    pair.way.set(Way::Restarted);
+    pair.machine.pass(3_000);
+    assert_eq!(texts(&pair.follower.1), [r#"Suspected { server_id: "a" }"#]);
 }
 
 #[test]
 fn a_leader_on_a_slow_way_is_trusted_again_after_the_way_was_cut() {
     let mut pair = pair_apart(Some(500), 150);
     pair.machine.pass(20_000);
-    pair.cut.set(true);
+    pair.way.set(Way::Cut);
     pair.machine.pass(3_000);
-    pair.cut.set(false);
+    pair.way.set(Way::Open);
     pair.machine.pass(4_000);
     for ((_, told), who) in [(&pair.leader, "b"), (&pair.follower, "a")] {
         let events = ["Suspected", "Recovered"].map(|of| format!("{of} {{ server_id: {who:?} }}"));
@@ -155,7 +146,7 @@ fn whoever_is_suspected_counts_as_recovered_when_heartbeats_or_the_session_end()
     for stops in [false, true] {
         let mut pair = pair(Some(500));
         pair.machine.pass(20_000);
-        pair.cut.set(true);
+        pair.way.set(Way::Cut);
         pair.machine.pass(3_000);
         for ((handle, _), name) in [(&pair.leader, "a"), (&pair.follower, "b")] {
             handle.tell(match stops {
@@ -163,7 +154,7 @@ fn whoever_is_suspected_counts_as_recovered_when_heartbeats_or_the_session_end()
                 false => Input::Configure(Box::new(config_of(settings(name, None)))),
             });
         }
-        pair.cut.set(false);
+        pair.way.set(Way::Open);
         pair.machine.pass(5_000);
         let ends = |told: &Told, who: &str| {
             texts(told).last() == Some(&format!("Recovered {{ server_id: {who:?} }}"))
@@ -194,7 +185,7 @@ fn whoever_was_never_asked_for_a_heartbeat_or_never_heard_of_is_not_suspected() 
         if heard_ms > 0 {
             pair.machine.pass(heard_ms);
         }
-        pair.cut.set(true);
+        pair.way.set(Way::Cut);
         pair.machine.pass(60_000);
         assert_eq!((beats(&pair.leader.1), beats(&pair.follower.1)), (vec![], vec![]));
     }

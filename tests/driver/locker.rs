@@ -1,30 +1,21 @@
 //! A locker as the store of elections: what holds without versions, whatever becomes of its calls, and what is refused.
 
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
-
-use edgelect::election::{Election, Event, Input, LostReason};
-use edgelect::lease::{Lease, Reading, Stamp};
 use edgelect::peer;
-use edgelect::status::{public, status};
-use edgelect::store::{Condition, FaultKind, Operation, Outcome, Record, Store, Version};
+use edgelect::status::public;
+use edgelect::store::Record;
 use edgelect::{
-    Config, Handle, Host, LockerStore, Owner, Schedule, ScheduleSettings, Settings, UnfencedTerm,
-    lead, lead_unfenced, new_schedule, run,
+    LockerStore, Owner, Schedule, ScheduleSettings, UnfencedTerm, lead, lead_unfenced,
+    new_schedule, run,
 };
-use futures::executor::block_on;
 use futures::future::AbortHandle;
 use futures::task::LocalSpawnExt;
 
+use crate::driver::Told;
 use crate::driver::backend::{Backend, Fault, Name};
-use worlds::sim::chance::Chance;
-use worlds::virtual_time::{Machine, Virtual, config, config_of};
+use crate::driver::prelude::*;
 
 const LEASE_MS: u64 = 15_000;
 const MARGIN_MS: u64 = 1_500;
-
-/// What a member was told.
-type Told = Rc<RefCell<Vec<Event>>>;
 
 struct Member {
     handle: Handle,
@@ -45,8 +36,8 @@ fn member(machine: &Machine, backend: &Backend, session: &str, stops_ms: u64) ->
 fn member_of(machine: &Machine, backend: &Backend, handle: Handle, stops_ms: u64) -> Member {
     let store = LockerStore::new(backend.clone(), &handle).expect("nothing needs versions");
     let told = Told::default();
-    let (host, running, noted) = (machine.host.clone(), handle.clone(), Rc::clone(&told));
-    let tasks = machine.tasks();
+    let mut noted = told.note(&machine.host);
+    let (host, running, tasks) = (machine.host.clone(), handle.clone(), machine.tasks());
     let end = machine.run(async move {
         let note = |event: Event| {
             if let Event::Lost { term, .. } = event {
@@ -57,7 +48,7 @@ fn member_of(machine: &Machine, backend: &Backend, handle: Handle, stops_ms: u64
                 };
                 tasks.spawn_local(stopped).expect("the pool is alive");
             }
-            noted.borrow_mut().push(event);
+            noted(event);
         };
         run(&running, &store, &host, note).await;
     });
@@ -67,20 +58,6 @@ fn member_of(machine: &Machine, backend: &Backend, handle: Handle, stops_ms: u64
 impl Member {
     fn remaining_ms(&self, host: &Virtual) -> Option<u64> {
         self.handle.authority(host.now()).map(|authority| authority.remaining_ms)
-    }
-
-    fn acquired(&self) -> usize {
-        let acquired = |event: &&Event| matches!(event, Event::Acquired { .. });
-        self.told.borrow().iter().filter(acquired).count()
-    }
-
-    fn losses(&self) -> Vec<LostReason> {
-        let told = self.told.borrow();
-        let lost = told.iter().filter_map(|event| match event {
-            Event::Lost { reason, .. } => Some(*reason),
-            _ => None,
-        });
-        lost.collect()
     }
 }
 
@@ -139,7 +116,11 @@ fn s8_a_call_of_which_nobody_knows_what_became_is_found_out_by_renew_and_costs_n
         for pass_ms in [6_000, 54_000] {
             machine.pass(pass_ms);
             assert!(member.remaining_ms(&machine.host).is_some(), "{name:?} {fault:?}");
-            assert_eq!((member.acquired(), member.losses()), (1, vec![]), "{name:?} {fault:?}");
+            assert_eq!(
+                (member.told.acquired(), member.told.reasons()),
+                (1, vec![]),
+                "{name:?} {fault:?}"
+            );
         }
         assert!(backend.calls().iter().all(|call| call.owner_id == "a-1"), "{name:?} {fault:?}");
         assert_eq!(backend.holder().map(|(owner, _)| owner).as_deref(), Some("a-1"));
@@ -186,20 +167,21 @@ fn a_backend_that_is_away_is_named_in_the_status_and_costs_the_term_at_its_fence
     backend.failing(|_| Some(Fault::Before));
     machine.at(LEASE_MS - MARGIN_MS - 1);
     assert_eq!(member.remaining_ms(&machine.host), Some(1));
-    let now = machine.host.now();
-    let told = member.handle.with(|election| status(election, now, member.handle.requests()));
-    assert!(told.contains("locker, key \\\"leader/test.json\\\": Renew was cut off"), "{told}");
-    let told = member.handle.with(|election| public(election, now, member.handle.requests()));
+    let told = status_of(&member.handle, &machine.host);
+    let why = told["error"].as_str().expect("it is told");
+    assert!(why.contains("locker, key \"leader/test.json\": Renew was cut off"), "{told}");
+    let (now, requests) = (machine.host.now(), member.handle.requests());
+    let told = member.handle.with(|election| public(election, now, requests));
     assert!(
         told.contains("key \\\"leader/test.json\\\": it failed") && !told.contains("Renew was"),
         "{told}"
     );
     machine.pass(60_000);
-    assert_eq!(member.losses(), [LostReason::Expired]);
+    assert_eq!(member.told.reasons(), [LostReason::Expired]);
     backend.failing(|_| None);
     machine.pass(30_000);
     assert!(member.remaining_ms(&machine.host).is_some());
-    assert_eq!(member.acquired(), 2, "a term never resumes");
+    assert_eq!(member.told.acquired(), 2, "a term never resumes");
 }
 
 #[test]
@@ -210,12 +192,12 @@ fn s5_a_new_lease_costs_no_term_and_counts_from_the_next_one_on() {
     member.handle.tell(Input::Configure(Box::new(longer)));
     machine.pass(60_000);
     assert!(backend.calls().iter().all(|call| call.ttl_ms == LEASE_MS));
-    assert!(member.losses().is_empty());
+    assert!(member.told.reasons().is_empty());
     member.handle.tell(Input::Resign);
     machine.pass(60_000);
     let calls = backend.calls();
     let last = calls.last().expect("it leads again");
-    assert_eq!((last.owner_id.as_str(), last.ttl_ms, member.acquired()), ("a-2", 40_000, 2));
+    assert_eq!((last.owner_id.as_str(), last.ttl_ms, member.told.acquired()), ("a-2", 40_000, 2));
 }
 
 fn held_by(session: &str) -> Record {
@@ -254,7 +236,7 @@ fn a_renewal_that_finds_another_owner_ends_the_term_and_does_not_release_what_is
     let (mut machine, backend, member) = led();
     backend.steal(LEASE_MS);
     machine.pass(5_000);
-    assert_eq!(member.losses(), [LostReason::Overtaken]);
+    assert_eq!(member.told.reasons(), [LostReason::Overtaken]);
     member.handle.tell(Input::Stop { park: false });
     machine.pass(5_000);
     assert_eq!(backend.holder().map(|(owner, _)| owner).as_deref(), Some("thief"));
@@ -323,8 +305,7 @@ fn what_needs_versions_is_refused_and_what_does_not_runs_without_a_token() {
     });
     machine.pass(1_000);
     assert_eq!(*seen.borrow(), Some(LEASE_MS - MARGIN_MS));
-    let told = handle.with(|election| status(election, host.now(), handle.requests()));
-    let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+    let told = status_of(&handle, &host);
     assert_eq!((&told["role"], &told["unfenced"]), (&"leader".into(), &true.into()));
     assert!(["term", "transitions", "parked"].iter().all(|name| told[name].is_null()), "{told}");
     let health = handle.with(|election| peer::answer(election, host.now()));
@@ -339,10 +320,8 @@ fn whoever_waits_for_a_lock_reports_no_trouble() {
     let (mut machine, backend, _leader) = led();
     let waiting = member(&machine, &backend, "b", 0);
     machine.pass(10 * LEASE_MS);
-    let (handle, told) = (&waiting.handle, waiting.told.borrow());
-    assert!(!told.iter().any(|event| matches!(event, Event::Troubled(..))), "{told:?}");
-    let told = handle.with(|election| status(election, machine.host.now(), handle.requests()));
-    let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+    assert_eq!(waiting.told.troubles(), []);
+    let told = status_of(&waiting.handle, &machine.host);
     assert!(told["error"].is_null(), "{told}");
     assert_eq!(told["waiting"]["reason"], "lease", "{told}");
     assert_eq!(backend.holder().map(|(owner_id, _)| owner_id).as_deref(), Some("a-1"));
@@ -366,6 +345,7 @@ fn one_name() -> Settings {
 
 impl Storm {
     fn new(seed: u64) -> Self {
+        use Fault::{After, Before, Hang, Held, Late, Slow};
         let machine = Machine::default();
         let backend = Backend::new(&machine.host);
         let mut drawn = Chance::new(seed ^ 0xFA17);
@@ -374,13 +354,10 @@ impl Storm {
             if !drawn.per_mille(rate) {
                 return None;
             }
-            let ms = drawn.span(60_000);
+            let late = Late(drawn.span(60_000));
             let (late_ms, after_ms) = (drawn.span(4_000), drawn.span(1_000));
-            let late = Fault::Late(ms);
-            let faults =
-                [Fault::Before, Fault::After, Fault::Hang, late, late, Fault::Slow(after_ms)];
-            let held = Fault::Held(late_ms, after_ms);
-            Some(drawn.pick(&[&faults[..], &[held]].concat()))
+            let held = Held(late_ms, after_ms);
+            Some(drawn.pick(&[Before, After, Hang, late, late, Slow(after_ms), held]))
         });
         let mut storm = Self {
             machine,
@@ -471,10 +448,7 @@ fn s1_whatever_becomes_of_the_calls_of_a_locker_two_members_never_lead_at_once()
         (led_ms, whole_ms) = (led_ms + storm.led_ms, whole_ms + 300_000);
         // Once nothing fails any more somebody leads, and goes on.
         storm.backend.failing(|_| None);
-        for member in &mut storm.members {
-            member.end.abort();
-        }
-        storm.members.clear();
+        storm.members.drain(..).for_each(|member| member.end.abort());
         storm.join();
         storm.machine.pass(120_000);
         let led = storm.members[0].remaining_ms(&storm.machine.host);

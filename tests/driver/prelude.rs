@@ -19,6 +19,8 @@ pub use worlds::virtual_time::{
 };
 pub use worlds::{bucket_with, credentials};
 
+use edgelect::status::status;
+
 /// An empty store in memory by this host's wall clock.
 pub fn memory(host: &Virtual) -> Memory {
     let host = host.clone();
@@ -28,4 +30,18 @@ pub fn memory(host: &Virtual) -> Memory {
 /// What an elector says is wrong; empty where nothing is.
 pub fn problem(handle: &Handle) -> String {
     handle.with(|election| election.problem().map(ToString::to_string)).unwrap_or_default()
+}
+
+/// What an elector shows of itself to its own program.
+pub fn status_of(handle: &Handle, host: &Virtual) -> serde_json::Value {
+    let text = handle.with(|election| status(election, host.now(), handle.requests()));
+    serde_json::from_str(&text).expect("a status is JSON")
+}
+
+/// The record in these bytes.
+pub fn lease_of(body: &[u8]) -> Lease {
+    match lease::read(body) {
+        Reading::Lease(lease) => *lease,
+        other => panic!("unreadable: {other:?}"),
+    }
 }

@@ -109,6 +109,27 @@ fn led(ahead_ms: u64) -> (Fleet, Member) {
     (fleet, leader)
 }
 
+/// How far `Date` may be ahead is what the margin of the *other* member makes up for.
+#[test]
+fn a_long_margin_of_the_claimants_own_takes_no_living_lease() {
+    let long = Settings {
+        margin_ms: Some(LEASE_MS / 2),
+        frequent_interval_ms: Some(1_000),
+        request_timeout_ms: Some(500),
+        ..Settings::default()
+    };
+    for ahead_ms in [3_000, 4_500, 6_500, 8_500] {
+        for after_ms in (0..5_000).step_by(250) {
+            let (mut fleet, leader) = led(0);
+            fleet.pass(after_ms);
+            leader.way.bent.set(Bent::Cut);
+            let server_id = Some("fresh".to_owned());
+            fleet.start(config_of(Settings { server_id, ..long.clone() }), ahead_ms);
+            assert!(fleet.led_by("fresh", 60_000), "{ahead_ms} {after_ms}");
+        }
+    }
+}
+
 #[test]
 fn a_member_behind_a_fast_proxy_takes_no_living_lease_beside_its_leader() {
     let mut taken = 0;

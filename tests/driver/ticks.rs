@@ -35,7 +35,6 @@ const SEEDS: u64 = 30;
 struct Place {
     time: Virtual,
     timers: Timers,
-    chance: Shared<Chance>,
 }
 
 impl Host for Place {
@@ -51,12 +50,11 @@ impl Host for Place {
     }
 
     fn random(&self) -> Result<[u8; 16], String> {
-        let mut chance = self.chance.borrow_mut();
-        Ok((u128::from(chance.next()) << 64 | u128::from(chance.next())).to_le_bytes())
+        self.time.random()
     }
 
-    async fn fetch(&self, _request: Request, _limit: usize) -> Result<Response, String> {
-        Err("there is no network here".to_owned())
+    async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
+        self.time.fetch(request, limit).await
     }
 }
 
@@ -114,9 +112,8 @@ fn fleet(seed: u64, course: Course) -> Fleet {
 
 impl Fleet {
     fn host(&self, single: bool) -> Place {
-        let (time, chance) = (self.time.clone(), Rc::clone(&self.place.bucket.chance));
         let clock = if single { HostClock::One } else { HostClock::Two };
-        Place { time, timers: Timers::new(clock), chance }
+        Place { time: self.time.drawing(&self.chance), timers: Timers::new(clock) }
     }
 
     fn begin(&self, name: &'static str, cron: bool, scheduled_ms: u64) {
@@ -126,7 +123,7 @@ impl Fleet {
             return;
         }
         let follow = [Follow::Tight, Follow::Balanced, Follow::Frugal];
-        let follow = if cron { Follow::Balanced } else { place.chance.borrow_mut().pick(&follow) };
+        let follow = if cron { Follow::Balanced } else { self.chance.borrow_mut().pick(&follow) };
         let election = new_election(&place, config(name, cron, follow)).expect("it has chance");
         let handle = Handle::new(election);
         let (wire, requests) = (self.place.bucket.clone(), Rc::clone(&self.place.requests));
@@ -150,20 +147,16 @@ impl Fleet {
     fn vanish(&self) {
         let mut isolates = self.place.isolates.borrow_mut();
         if !isolates.is_empty() {
-            let at = self.place.bucket.chance.borrow_mut().below(isolates.len() as u64) as usize;
+            let at = self.below(isolates.len() as u64) as usize;
             let (gone, handle) = isolates.swap_remove(at);
             self.place.requests.borrow_mut().push(handle.requests());
             self.kill(&gone);
         }
     }
 
-    fn draws_once_a_minute(&self) -> bool {
-        self.place.bucket.chance.borrow_mut().one_in(PERIOD_MS / STEP_MS)
-    }
-
     /// Draws when the triggers of all minutes come: each once or twice, on time or late.
     fn triggers(&self) -> Vec<(u64, u64, &'static str)> {
-        let mut chance = self.place.bucket.chance.borrow_mut();
+        let mut chance = self.chance.borrow_mut();
         let mut triggers = Vec::new();
         if self.place.course.on_time {
             let on_time = |minute| (minute * PERIOD_MS, minute * PERIOD_MS, "worker");
@@ -200,7 +193,8 @@ impl Fleet {
                 server = false;
             }
             self.pass(STEP_MS);
-            if self.place.course.vanishing && now_ms >= calm_ms && self.draws_once_a_minute() {
+            let draws_once_a_minute = || self.chance.borrow_mut().one_in(PERIOD_MS / STEP_MS);
+            if self.place.course.vanishing && now_ms >= calm_ms && draws_once_a_minute() {
                 self.vanish();
                 // Time for the next to lead, so that one loss is measured and not a row of them.
                 calm_ms = now_ms + 3 * PERIOD_MS;

@@ -6,14 +6,6 @@ use crate::driver::lead::begin;
 use crate::driver::prelude::*;
 use crate::driver::{Told, World, world};
 
-pub fn troubles(world: &World) -> Vec<(u64, bool)> {
-    world.told.of(|at_ms, event| match event {
-        Event::Troubled(_) => Some((at_ms, true)),
-        Event::Solved => Some((at_ms, false)),
-        _ => None,
-    })
-}
-
 fn shown(machine: &Machine) -> Vec<String> {
     machine.host.shown.borrow().iter().map(|(_, line)| line.clone()).collect()
 }

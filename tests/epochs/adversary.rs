@@ -10,7 +10,7 @@ use edgelect::election::{Election, Event as Told, Input, Step};
 use edgelect::lease::Format;
 use edgelect::request::{Request, Response};
 use edgelect::store::epochs::Epochs;
-use edgelect::store::{Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome};
+use edgelect::store::{Answer, Condition, Fault, FaultKind, Operation};
 
 use super::bucket::{BEGAN_MS, Bucket, add, error, lists};
 use crate::sim::chance::Chance;
@@ -403,20 +403,15 @@ impl World {
     }
 
     fn happen(&mut self, event: Event) {
-        let stalled = |session: usize, world: &Self| {
-            let until_ms = world.machines[world.sessions[session].machine].paused_until_ms;
-            Some(until_ms).filter(|until_ms| *until_ms > world.now_ms)
-        };
-        match &event {
-            Event::Deliver { to: session, .. }
-            | Event::Timeout { session, .. }
-            | Event::Wake { session, .. }
-            | Event::WorkEnds { session, .. } => {
-                if let Some(until_ms) = stalled(*session, self) {
-                    return self.at(until_ms, event);
-                }
+        if let Event::Deliver { to: session, .. }
+        | Event::Timeout { session, .. }
+        | Event::Wake { session, .. }
+        | Event::WorkEnds { session, .. } = &event
+        {
+            let until_ms = self.machines[self.sessions[*session].machine].paused_until_ms;
+            if until_ms > self.now_ms {
+                return self.at(until_ms, event);
             }
-            _ => {}
         }
         match event {
             Event::Arrive { from, id, request, answered } => {
@@ -433,8 +428,7 @@ impl World {
                 if flight.is_some_and(|flight| flight.operation == operation) {
                     self.sessions[session].flight = None;
                     let cause = Fault::new(FaultKind::Timeout, "no answer in time");
-                    let outcome = Outcome::Unknown { retry_after_ms: None, cause };
-                    self.ended(session, Answer { outcome, facts: Facts::default() });
+                    self.ended(session, Answer::unknown(cause));
                 }
             }
             Event::Wake { session, wakes } => {

@@ -2,6 +2,7 @@
 //! their answers come to.
 
 use std::future::ready;
+use std::ops::RangeInclusive;
 
 use edgelect::json::Object;
 use edgelect::lease::{Closed, Flaw, Remains};
@@ -11,6 +12,7 @@ use edgelect::store::Facts;
 use edgelect::store::epochs::Epochs;
 use edgelect::{S3Config, remote};
 
+use crate::answers::told::{found_in, written};
 use crate::driver::prelude::*;
 use worlds::bucket::{BEGAN_MS, Bucket, add, error, lists};
 
@@ -47,6 +49,20 @@ impl Desk {
         desk
     }
 
+    /// With living epochs of these numbers.
+    fn live(numbers: RangeInclusive<u64>) -> Self {
+        let desk = Self::new();
+        desk.put_live("leader/g", numbers);
+        desk
+    }
+
+    fn put_live(&self, folder: &str, numbers: RangeInclusive<u64>) {
+        for number in numbers {
+            let key = format!("{folder}/lock_{number:010}.json");
+            self.bucket.borrow_mut().put(0, &key, LIVE.as_bytes());
+        }
+    }
+
     fn hook(&self, hook: impl FnMut(&Request, &mut Bucket) -> Bent + 'static) {
         *self.hook.borrow_mut() = Box::new(hook);
     }
@@ -64,10 +80,7 @@ impl Desk {
     }
 
     fn reading(&self, epochs: &Epochs) -> Reading {
-        match self.read(epochs) {
-            Outcome::Found { reading, .. } => reading,
-            other => panic!("{other:?}"),
-        }
+        found_in(self.read(epochs)).1
     }
 
     fn write(&self, epochs: &Epochs, session: &str, term: u64, on: Condition) -> Outcome {
@@ -100,23 +113,7 @@ fn on(name: &str) -> Condition {
     Condition::Match(Version(format!("{name} 1795000000 \"e\"")))
 }
 
-fn written(outcome: Outcome) -> Version {
-    match outcome {
-        Outcome::Written { version: Some(version) } => version,
-        other => panic!("{other:?}"),
-    }
-}
-
 const LIVE: &str = "{\"validity_ms\":60000,\"expired\":false}";
-
-const SIX: [(&str, &str); 6] = [
-    ("lock_0000000001.json", LIVE),
-    ("lock_0000000002.json", LIVE),
-    ("lock_0000000003.json", LIVE),
-    ("lock_0000000004.json", LIVE),
-    ("lock_0000000005.json", LIVE),
-    ("lock_0000000006.json", LIVE),
-];
 
 #[test]
 fn a_first_epoch_is_created_renewed_in_place_and_succeeded_by_the_next() {
@@ -124,7 +121,7 @@ fn a_first_epoch_is_created_renewed_in_place_and_succeeded_by_the_next() {
     assert_eq!(desk.read(&one), Outcome::Missing);
     let version = written(desk.write(&one, "s", 7, Condition::Absent));
     assert_eq!(desk.names(), ["lock_0000000001.json"]);
-    let Outcome::Found { version: read, reading } = desk.read(&other) else { panic!("gone") };
+    let (read, reading) = found_in(desk.read(&other));
     assert_eq!(read, version, "a written version is the one that is read");
     assert_eq!(reading, Reading::Lease(Box::new(lease_of("s", 7))));
     let body = desk.bucket.borrow().objects["leader/g/lock_0000000001.json"].bytes.clone();
@@ -175,7 +172,7 @@ fn s12_a_release_says_expired_for_members_that_know_no_other_sign_and_nothing_el
 
 #[test]
 fn s3_a_claim_that_meets_its_twin_is_not_taken_for_won_by_its_read_back() {
-    let desk = Desk::with(&[("lock_0000000008.json", LIVE)]);
+    let desk = Desk::live(8..=8);
     let (one, other) = (epochs(), epochs());
     written(desk.write(&one, "s", 7, on("lock_0000000008.json")));
     // The other's read came before, and showed the name with a dash.
@@ -225,7 +222,7 @@ fn s6_of_two_names_of_the_newest_number_both_are_waited_out_and_neither_is_misse
     }
     // A renewal of either is another version; that of both is known again.
     let (desk, epochs) = (twins(short, LIVE), epochs());
-    let Outcome::Found { version, .. } = desk.read(&epochs) else { panic!("it is there") };
+    let (version, _) = found_in(desk.read(&epochs));
     let known = || Operation::Read { unless: Some(version.clone()) };
     assert_eq!(desk.perform(&epochs, known()).outcome, Outcome::Unchanged);
     desk.bucket.borrow_mut().put(4_000, "leader/g/lock_0000000003.json", LIVE.as_bytes());
@@ -286,9 +283,9 @@ fn s8_after_the_write_has_left_nothing_is_a_rejection() {
 
 #[test]
 fn cleaning_leaves_the_newest_two_and_what_is_foreign_and_costs_a_renewal_one_request() {
-    let mut objects = SIX.to_vec();
-    objects.extend([("lock_0000000001.json.bak", "x"), ("notes", "x")]);
-    let (desk, epochs) = (Desk::with(&objects), epochs());
+    let desk = Desk::with(&[("lock_0000000001.json.bak", "x"), ("notes", "x")]);
+    desk.put_live("leader/g", 1..=6);
+    let epochs = epochs();
     let mut version = written(desk.write(&epochs, "s", 7, on("lock_0000000006.json")));
     assert_eq!(desk.count("delete"), 0, "a claim is not delayed");
     for renewals in 1..=8 {
@@ -302,8 +299,7 @@ fn cleaning_leaves_the_newest_two_and_what_is_foreign_and_costs_a_renewal_one_re
 
 #[test]
 fn s3_only_the_epochs_of_a_probe_are_taken_away_and_no_more_than_were_listed() {
-    let objects = &SIX[..4];
-    let (desk, lease) = (Desk::with(objects), epochs());
+    let (desk, lease) = (Desk::live(1..=4), epochs());
     let Outcome::Rejected(fault) = desk.perform(&lease, Operation::Delete).outcome else {
         panic!("it would delete the lease")
     };
@@ -312,11 +308,9 @@ fn s3_only_the_epochs_of_a_probe_are_taken_away_and_no_more_than_were_listed() {
 
     let folder = format!("leader/g.probe-{}", "07".repeat(8) + &"a1".repeat(8));
     let probed = |refused_at: u64| {
-        let (desk, epochs) = (Desk::with(objects), Epochs::new(bucket_with(&folder)));
+        let (desk, epochs) = (Desk::live(1..=4), Epochs::new(bucket_with(&folder)));
         let epochs = epochs.expect("a plain bucket");
-        for (name, body) in objects {
-            desk.bucket.borrow_mut().put(0, &format!("{folder}/{name}"), body.as_bytes());
-        }
+        desk.put_live(&folder, 1..=4);
         let mut deletes = 0;
         desk.hook(move |request, _| {
             deletes += u64::from(request.method() == "DELETE");
@@ -336,7 +330,7 @@ fn s3_only_the_epochs_of_a_probe_are_taken_away_and_no_more_than_were_listed() {
 #[test]
 fn a_missing_right_to_delete_is_told_by_operation_code_and_right_and_costs_no_renewal() {
     for answer in [Ok(error(403, "AccessDenied")), Err("reset".to_owned())] {
-        let (desk, epochs) = (Desk::with(&SIX), epochs());
+        let (desk, epochs) = (Desk::live(1..=6), epochs());
         let tries = Rc::new(Cell::new(0));
         let (tried, denied) = (Rc::clone(&tries), answer.clone());
         desk.hook(move |request, _| {
@@ -368,11 +362,7 @@ fn a_missing_right_to_delete_is_told_by_operation_code_and_right_and_costs_no_re
 
 #[test]
 fn c26_a_listing_of_many_pages_is_read_to_its_end_and_one_of_a_million_keys_is_an_error() {
-    let desk = Desk::new();
-    for number in 1..=2_500 {
-        let key = format!("leader/g/lock_{number:010}.json");
-        desk.bucket.borrow_mut().put(0, &key, LIVE.as_bytes());
-    }
+    let desk = Desk::live(1..=2_500);
     let reading = desk.reading(&epochs());
     assert!(matches!(reading, Reading::Lease(lease) if lease.leader_id.contains("2500")));
     assert_eq!(desk.count("list"), 3);
@@ -385,7 +375,7 @@ fn c26_a_listing_of_many_pages_is_read_to_its_end_and_one_of_a_million_keys_is_a
 
 #[test]
 fn an_epoch_that_is_gone_when_it_is_read_is_looked_for_three_times() {
-    let desk = Desk::with(&[("lock_0000000001.json", LIVE)]);
+    let desk = Desk::live(1..=1);
     desk.hook(|request, _| (!lists(request)).then(|| Ok(error(404, "NoSuchKey"))));
     let outcome = desk.read(&epochs());
     assert!(matches!(outcome, Outcome::Unknown { .. }), "{outcome:?}");
@@ -394,7 +384,7 @@ fn an_epoch_that_is_gone_when_it_is_read_is_looked_for_three_times() {
 
 #[test]
 fn s6_an_age_is_proven_by_the_date_of_before_the_body_was_asked_for() {
-    let desk = Desk::with(&[("lock_0000000001.json", LIVE)]);
+    let desk = Desk::live(1..=1);
     desk.hook(|request, bucket| {
         let late_ms = if lists(request) { 20_000 } else { 90_000 };
         Some(Ok(bucket.perform(late_ms, 0, request)))
@@ -420,7 +410,7 @@ fn s6_an_answer_from_in_between_or_one_that_the_listing_contradicts_is_said_to_p
         (3_000, 3_000, Some(("get", "age", "7")), true),
         (3_000, 3_000, Some(("get", "via", "1.1 proxy")), true),
     ] {
-        let (desk, epochs) = (Desk::with(&[("lock_0000000001.json", LIVE)]), epochs());
+        let (desk, epochs) = (Desk::live(1..=1), epochs());
         desk.hook(move |request, bucket| {
             let kind = if lists(request) { "list" } else { "get" };
             let object = bucket.objects.get_mut("leader/g/lock_0000000001.json").expect("it");
@@ -435,8 +425,11 @@ fn s6_an_answer_from_in_between_or_one_that_the_listing_contradicts_is_said_to_p
         // A renewal between the two is nobody's fault.
         let told = doubted && listed_ms >= body_ms;
         assert_eq!(epochs.complaint().is_some(), told, "{listed_ms} {body_ms} {header:?}");
+        desk.hook(|_, _| None);
+        written(desk.write(&epochs, "s", 2, on("lock_0000000001.json")));
+        assert_eq!(epochs.complaint(), None, "a leader's way is clear now");
     }
-    let desk = Desk::with(&[("lock_0000000001.json", LIVE)]);
+    let desk = Desk::live(1..=1);
     desk.hook(|request, bucket| {
         let mut response = bucket.perform(5_000, 0, request);
         let text = String::from_utf8_lossy(&response.body().bytes);
@@ -458,9 +451,8 @@ fn s6_a_listing_from_a_cache_confirms_no_write_that_it_does_not_show() {
         response
     };
     // Epoch 3 was somebody else's once, when this was listed; it was cleaned, and a held-up claim makes it anew.
-    let old = Desk::with(&[("lock_0000000002.json", LIVE), ("lock_0000000003.json", LIVE)]);
-    let old = old.bucket.take();
-    let desk = Desk::with(&[("lock_0000000008.json", LIVE), ("lock_0000000009.json", LIVE)]);
+    let old = Desk::live(2..=3).bucket.take();
+    let desk = Desk::live(8..=9);
     let epochs = epochs();
     desk.hook(move |request, bucket| Some(Ok(cached(request, bucket, &old))));
     let outcome = desk.write(&epochs, "s", 7, on("lock_0000000002.json"));
@@ -468,7 +460,7 @@ fn s6_a_listing_from_a_cache_confirms_no_write_that_it_does_not_show() {
     let outcome = desk.read(&epochs);
     assert!(matches!(outcome, Outcome::Unknown { .. }), "nor is it read back: {outcome:?}");
     // One that shows the write was made after it.
-    let desk = Desk::with(&[("lock_0000000002.json", LIVE)]);
+    let desk = Desk::live(2..=2);
     desk.hook(move |request, bucket| {
         let mut response = bucket.perform(9_000, 0, request);
         add(&mut response, "via", "1.1 proxy");
@@ -482,7 +474,7 @@ fn s6_a_listing_from_a_cache_confirms_no_write_that_it_does_not_show() {
 #[test]
 fn a_name_with_a_dash_is_succeeded_by_another_and_a_body_without_last_modified_is_none() {
     let (desk, epochs) = (Desk::with(&[("lock-0000000001.json", LIVE)]), epochs());
-    let Outcome::Found { version, .. } = desk.read(&epochs) else { panic!("it is there") };
+    let (version, _) = found_in(desk.read(&epochs));
     written(desk.write(&epochs, "s", 7, Condition::Match(version)));
     assert_eq!(desk.names()[1], "lock-0000000002.json", "members of this name compete for it");
     desk.hook(|request, bucket| {
@@ -495,6 +487,28 @@ fn a_name_with_a_dash_is_succeeded_by_another_and_a_body_without_last_modified_i
 }
 
 #[test]
+fn c20_a_region_that_a_listing_has_led_to_is_not_asked_for_again() {
+    let (desk, epochs) = (Desk::new(), epochs());
+    let sent_away = Rc::new(Cell::new(0));
+    let counted = Rc::clone(&sent_away);
+    desk.hook(move |request, _| {
+        let signed =
+            edgelect::request::text(request.headers(), "authorization").expect("a signature");
+        let elsewhere = !signed.contains("/eu-north-1/");
+        counted.set(counted.get() + u32::from(elsewhere));
+        elsewhere.then(|| {
+            let mut response = error(301, "PermanentRedirect");
+            add(&mut response, "x-amz-bucket-region", "eu-north-1");
+            Ok(response)
+        })
+    });
+    for _ in 0..3 {
+        assert_eq!(desk.read(&epochs), Outcome::Missing);
+    }
+    assert_eq!(sent_away.get(), 1);
+}
+
+#[test]
 fn s7_foreign_bodies_are_read_by_their_validity_and_their_sign() {
     let read = |body: &str| Desk::with(&[("lock_0000000005.json", body)]).reading(&epochs());
     let lease = |body: &str| match read(body) {
@@ -504,9 +518,7 @@ fn s7_foreign_bodies_are_read_by_their_validity_and_their_sign() {
     let plain = lease("{\"expired\":false}");
     assert_eq!((plain.released(), plain.lease_ms, plain.term), (false, None, None));
     assert_eq!(lease(LIVE).lease_ms, Some(60_000));
-    let facts = Desk::with(&[("lock_0000000005.json", LIVE)])
-        .perform(&epochs(), Operation::Read { unless: None })
-        .facts;
+    let facts = Desk::live(5..=5).facts(&epochs());
     let changed_ms = facts.last_modified_ms.and_then(|ms| i64::try_from(ms).ok()).unwrap();
     assert_eq!(lease(LIVE).last_updated, Stamp::At(changed_ms), "of the last change, for people");
     for (validity, lease_ms) in [
@@ -548,6 +560,6 @@ fn s7_foreign_bodies_are_read_by_their_validity_and_their_sign() {
         let told = Remains { term: Some(5), lease_ms };
         assert_eq!(read(body), Reading::Unreadable(flaw, told), "{body}");
     }
-    let last = Desk::with(&[("lock_9999999999.json", LIVE)]);
+    let last = Desk::live(9_999_999_999..=9_999_999_999);
     assert_eq!(last.reading(&epochs()), Reading::Closed(Closed::TermTooHigh));
 }

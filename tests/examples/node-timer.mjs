@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { HOST_NODE } from '../../js/tools/paths.mjs';
-import { runTool } from '../../js/tools/pack.mjs';
+import { runTool, runWell } from '../../js/tools/pack.mjs';
 import { until } from '../js/until.mjs';
 import { newGroup, variables } from './group.mjs';
 import { helpAndRefusals, startExample, withProcesses } from './process.mjs';
@@ -18,6 +18,7 @@ export const nodeTimer = (place) => [
   ...['atMostOnce', 'atLeastOnce'].map((policy) => [
     `node-timer, ${policy}: three processes, one killed under the job`, () => threeProcesses(place, policy),
   ]),
+  ['node-timer: its job is tried without a bucket', () => tried(place)],
   ['node-timer: --help, and options that are wrong', () => options(place)],
 ];
 
@@ -52,6 +53,11 @@ async function threeProcesses(place, policy) {
   assert.deepEqual(begun, [...begun].sort((a, b) => a - b), 'no slot after a later one');
   if (policy === 'atMostOnce') assert.equal(new Set(begun).size, begun.length, 'no slot runs twice');
   else assert.ok(slots('is written').includes(run.slot), 'what was ended under its job runs again');
+}
+
+async function tried({ users }) {
+  const said = await runWell(HOST_NODE, ['try.mjs'], { cwd: path.join(users, 'node-timer') });
+  assert.match(said, /^\S+Z begins with token (\d+)\n\S+Z is written with token \1\ndone taken\n$/);
 }
 
 async function options({ users, store }) {

@@ -326,7 +326,7 @@ export class Member extends Face {
     if (!known) return undefined;
     if (this.elector.isLeader()) this.broke('a leader is told', `isLeader() in the loss of ${token}`);
     // What is given up is told once it is written down.
-    for (const question of GIVEN_UP.includes(reason) ? [] : this.#held.keys()) this.runtime.set(() => this.#told(question, token), TOLD_WITHIN_MS, { own: true });
+    for (const question of GIVEN_UP.includes(reason) ? [] : this.#held.keys()) this.#toBeTold(question, token);
     const { session } = known;
     if (this.schedule.healed || !this.chance.oneIn(4)) return undefined;
     const kind = this.chance.pick(['throws', 'slow', 'resigns', 'starts', 'stops']);
@@ -340,16 +340,22 @@ export class Member extends Face {
     return this.runtime.sleep(this.chance.below(this.schedule.leaseMs / 2)).then(() => this.world.works(session, token, false));
   }
 
-  #told(question, token) {
-    // The record may take longer.
-    const reader = this.#held.get(question);
-    if (reader && reader.session === undefined) this.broke('who waits for the end of a term hears of it', `term ${token}`);
+  /** Soon, or once the record is read: one question reads it for all. */
+  #toBeTold(question, token) {
+    const look = () => {
+      if (!this.#held.has(question)) return;
+      const reads = [...this.#held.values()].some(({ session }) => session !== undefined);
+      if (reads) this.#toBeTold(question, token);
+      else this.broke('who waits for the end of a term hears of it', `term ${token}`);
+    };
+    this.runtime.set(look, TOLD_WITHIN_MS, { own: true });
   }
 
   /** A peer asks. One who runs no session is not there. */
   async answers({ number, query }) {
     const { session, world, schedule, runtime, chance } = this;
-    if (session === undefined) return world.answerPeer(number, undefined, 0, undefined, '');
+    if (session === undefined) return world.answerPeer(number, undefined, 0, undefined, '', false);
+    const led = world.leads(session) !== undefined;
     const controller = newCaller(this.caller);
     const reader = {};
     this.#held.set(controller, reader);
@@ -368,7 +374,8 @@ export class Member extends Face {
     runtime.note(this.name, response.status, false);
     schedule.count(`peer hears ${response.status}`);
     const gone = controller.signal.aborted ? undefined : session;
-    world.answerPeer(number, gone, response.status, response.headers.get('edgelect-proof') ?? undefined, body);
+    const proof = response.headers.get('edgelect-proof') ?? undefined;
+    world.answerPeer(number, gone, response.status, proof, body, !led && reader.session !== undefined);
   }
 
   /** Waits for a call that may fail in one of these ways, and counts how it ended. */

@@ -2,7 +2,6 @@
 import { Face, newCaller } from './members.mjs';
 
 const CODES = ['EDGELECT_STORE', 'EDGELECT_UNKNOWN', 'EDGELECT_NOBODY_LEADS'];
-const ASKS = { stepDown: 'StepDown', pause: 'Pause', resume: 'Resume' };
 
 /** Asks by an elector of its own, which never competes. */
 export class Operator extends Face {
@@ -51,7 +50,7 @@ export class Operator extends Face {
     const found = JSON.parse(this.world.operated(this.session) ?? 'null');
     // One of an earlier call may have been held up until now.
     const own = found?.own && found.why === why ? found : undefined;
-    if (own && (own.ask !== ASKS[kind] || own.by !== by || own.untilMs !== untilMs)) {
+    if (own && (own.ask !== kind || own.by !== by || own.untilMs !== untilMs)) {
       this.broke('a request says what was asked', `${kind} until ${untilMs}: ${JSON.stringify(own)}`);
     }
     if (own && code === 'EDGELECT_NOBODY_LEADS') this.broke('what took effect is not denied', `${kind}: ${JSON.stringify(own)}`);

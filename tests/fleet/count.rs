@@ -49,8 +49,6 @@ pub struct Failover {
     pub claims: u64,
     /// Writes that the store did not take because there were too many.
     pub throttled: u64,
-    /// GETs from the cause to the next leader's authority.
-    pub gets: u64,
 }
 
 /// The value below which so many of a hundred lie.

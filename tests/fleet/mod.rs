@@ -2,9 +2,6 @@
 //! ships. Nothing fails but leaders: how many requests a group makes and how long a failover takes is counted here, and the
 //! rules are held in `sim/`.
 
-// Each test binary uses a part of it.
-#![allow(dead_code)]
-
 pub mod count;
 pub mod prices;
 pub mod run;

@@ -138,7 +138,6 @@ impl Fleet {
             self.run(20);
         }
         let (_, acquired_ms) = self.leader.expect("somebody leads");
-        let gets = self.requests.gets();
         self.run(LEASE_MS);
         let claims = self.requests.claims;
         if cause == Cause::Crash {
@@ -146,7 +145,7 @@ impl Fleet {
         }
         self.run(2 * LEASE_MS);
         let throttled = self.object.throttled - throttled;
-        Failover { took_ms: acquired_ms - began_ms, claims, throttled, gets }
+        Failover { took_ms: acquired_ms - began_ms, claims, throttled }
     }
 
     fn run(&mut self, ms: u64) {

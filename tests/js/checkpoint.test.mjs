@@ -114,16 +114,14 @@ const skip = (mock, ms) => {
 };
 
 for (const [how, end] of Object.entries({
-  'outlives the term': (_elector, _term, mock) => skip(mock, LONG.leaderTimeout),
-  'resigns it': (_elector, term) => term.resign(),
-  'resigns the elector': (elector) => void elector.resign(),
-  'stops the elector': (elector) => void elector.stop(),
+  'outlives the term': (_term, mock) => skip(mock, LONG.leaderTimeout),
+  'resigns it': (term) => term.resign(),
 })) {
   test(`a write whose value's toJSON or getter ${how} is refused, and settles`, async ({ mock }) => {
     for (const valueOf of [(ends) => ({ toJSON: ends }), (ends) => ({ get part() { return ends(); } })]) {
-      const { elector, term, state, stored } = await inMemory();
+      const { term, state, stored } = await inMemory();
       await state.write('before');
-      await assert.rejects(within(state.write(valueOf(() => end(elector, term, mock) ?? 7))), { code: 'EDGELECT_LOST' });
+      await assert.rejects(within(state.write(valueOf(() => end(term, mock) ?? 7))), { code: 'EDGELECT_LOST' });
       await assert.rejects(state.write('after'), { code: 'EDGELECT_LOST' });
       assert.equal(stored(), 'before');
       mock.restoreAll();

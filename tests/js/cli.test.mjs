@@ -167,10 +167,7 @@ test('a Node that is too old gets one line, from the command line and from requi
   }
 });
 
-test('what is bundled is needed by nobody and keeps its licence', () => {
-  const { dependencies } = JSON.parse(fs.readFileSync(path.join(installed, 'package.json'), 'utf8'));
-  assert.equal(dependencies, undefined);
-  assert.deepEqual(fs.readdirSync(path.join(folder, 'app/node_modules')).filter((name) => !name.startsWith('.')), ['edgelect']);
+test('what is bundled keeps its licence', () => {
   const bundle = fs.readFileSync(path.join(installed, 'js/dist/main.js'), 'utf8');
   assert.ok(/Contains commander \d+\.\d+\.\d+\.\n\n\(The MIT License\)\n\nCopyright/.test(bundle));
 });

@@ -38,6 +38,7 @@ before(async () => {
 const on = (storage, more = {}) => new Elector({ storage, lockfilePath: freshKey('doctor'), leaderTimeout: 3_000, ...more });
 const proxied = (target = bucketOptions.endpoint) => kept(startProxy(target));
 const isProbe = ({ url }) => url.includes('.probe-');
+const deleted = ({ seen }) => seen.filter(({ method }) => method === 'DELETE');
 
 const findings = ({ steps }) => steps.map(({ step, finding }) => `${step}: ${finding}`);
 const holds = (steps, clocks) => [...steps.map((step) => `${step}: holds`), `clocks: ${clocks}`];
@@ -45,16 +46,6 @@ const ALL_HOLD = holds(STEPS, 'holds');
 
 /** Over a bucket of this place, by default one where nobody's credentials are looked at. */
 const over = ({ endpoint, ...place }, more) => on(new S3Storage({ ...LOCAL, endpoint, ...place }), more);
-
-test('c16 c26 without the right to list the probe asks for it, and cleans up nothing where nothing was written', async () => {
-  for (const manner of ['lists', 'unwell', 'forbids']) {
-    const store = await kept(startLiar(manner));
-    const { finding, steps } = await over({ endpoint: store.endpoint }).doctor({ races: 1 });
-    assert.equal(finding, 'unclear', manner);
-    if (manner === 'lists') assert.match(steps[0].why, /s3:ListBucket/);
-    assert.equal(store.seen.filter(({ method }) => method === 'DELETE').length, 0, manner);
-  }
-});
 
 test('c26 SeaweedFS is accepted, its clock is this machine\'s, nothing is left of the probe, and two of them do not meet', async () => {
   const proxy = await proxied();
@@ -176,9 +167,10 @@ test('edgelect doctor tells each step and the clock, or why it cannot be told an
   assert.equal(code, 3, stdout);
   assert.match(stdout, /^  unclear   update of an absent object.*\n +S3 bucket "jobs".*503/m);
   assert.match(stdout, /^It cannot be told; see the step above, and try again: S3 bucket "jobs" at /m);
+  assert.deepEqual(deleted(unwell), []);
 });
 
-test('edgelect doctor ends with 2 where the store refuses the credentials or has no such bucket, and says what to do', async () => {
+test('c16 c26 edgelect doctor ends with 2 where the store refuses the credentials or has no such bucket, and asks for the right to list', async () => {
   const [forbids, lists] = await Promise.all(['forbids', 'lists'].map((manner) => kept(startLiar(manner))));
   const at = ({ endpoint }) => ['--endpoint', endpoint, '--bucket', 'jobs'];
   const own = [...PLACE, '--bucket', bucketOptions.bucket];
@@ -202,6 +194,7 @@ test('edgelect doctor ends with 2 where the store refuses the credentials or has
     const diagnosis = JSON.parse(told.stdout);
     assert.deepEqual([told.code, diagnosis.finding, diagnosis.refusal], [2, 'unclear', { status: Number(status), storeCode }]);
   });
+  assert.deepEqual([forbids, lists].flatMap(deleted), [], 'nothing is cleaned up where nothing was written');
 });
 
 test('edgelect doctor refuses by name what it cannot be given, and --help says what it can', async () => {
@@ -222,10 +215,5 @@ test('edgelect doctor refuses by name what it cannot be given, and --help says w
     assert.doesNotMatch(stderr, /^ +at |the-secret/m);
   });
   const { stdout } = await command(['--help'], {});
-  const variables = ['SESSION_TOKEN', 'REGION', 'DEFAULT_REGION', 'ENDPOINT_URL', 'ENDPOINT_URL_S3', 'ENDPOINT_URL_DYNAMODB', 'ENDPOINT_URL_ROUTE_53'];
-  for (const part of [
-    /^Exit codes:\n {2}0 /m, /^Secrets have no flags/m, /--races <n>/, /npx edgelect doctor --bucket/, /six requests each, eight\s+over epochs/,
-    ...['epochs', 'dynamodb', 'route53'].map((store) => new RegExp(`^  npx edgelect doctor --store ${store} `, 'm')),
-    ...variables.map((name) => new RegExp(`\\bAWS_${name}\\b`)),
-  ]) assert.match(stdout, part);
+  for (const part of [/--races <n>/, /^Secrets have no flags/m, /^Exit codes:\n {2}0 /m]) assert.match(stdout, part);
 });

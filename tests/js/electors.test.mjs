@@ -7,7 +7,8 @@ import { virtualRuntime } from './virtual.mjs';
 
 const runtime = virtualRuntime();
 const { Elector, Electors, MemoryStorage } = await import('edgelect');
-const { fired, isReleased } = await import('./group.mjs');
+const { Judgement } = await import('../../js/shared.js');
+const { fired, isReleased, noting } = await import('./group.mjs');
 
 /** A storage of many groups, each made by `init`. Its answers take so long. */
 const storageOf = async (groups, { takesMs = 0 } = {}) => {
@@ -75,12 +76,22 @@ test('five hundred groups share one timer and the connections', async () => {
 });
 
 test('one store is judged once, by the first group that asks', async () => {
-  const names = namesOf(20);
-  const { storage, seen } = await storageOf(names);
-  const led = leadAll(electorsOf({ storage, probe: true }), names);
-  await runtime.pass(20_000);
+  const { seen, led } = await allLead(namesOf(20), { probe: true });
   assert.equal(led.length, 20);
   assert.equal(new Set(seen.writes.map(({ key }) => key).filter((key) => key.includes('.probe-'))).size, 1);
+});
+
+test('the first group that can judges the store, and none waits for one that judges nothing', () => {
+  const [judgement, begun] = [new Judgement(), []];
+  const join = (name, judges) => judgement.join(null, (own) => begun.push([name, own]) && own !== false && judges, () => {});
+  const groups = [join('tick', false), join('first', true), join('second tick', false), join('second', true), join('third', true)];
+  for (const group of groups) group.start();
+  assert.deepEqual(begun.splice(0), [['tick', null], ['first', null]]);
+  groups[1].judged({ made: false });
+  assert.deepEqual(begun.splice(0), [['second tick', null], ['second', null]], 'it was told to stop');
+  groups[3].judged({ made: true });
+  join('fourth', true).start();
+  assert.deepEqual(begun.splice(0), [['third', false], ['fourth', false]]);
 });
 
 test('a group that is removed while it judges the store leaves that to the next one', async () => {
@@ -114,14 +125,10 @@ test('public questions about hundreds of groups, and over many storages, read ea
   const names = namesOf(300);
   const { storage } = await storageOf(names);
   let reads = 0;
-  const counting = { ...storage, get: (key) => {
-    reads += 1;
-    return storage.get(key);
-  } };
+  const counting = noting(storage, (call) => (reads += call === 'get'));
   const electors = electorsOf({ storage: counting });
   for (const name of names) electors.add(name);
-  const own = await Promise.all(namesOf(20).map(async () => ({ storage: { ...counting } })));
-  const others = own.map((options) => new Elector({ ...options, serverId: 'a', warn: false, lockfilePath: names[0] }));
+  const others = namesOf(20).map(() => new Elector({ storage: { ...counting }, serverId: 'a', warn: false, lockfilePath: names[0] }));
   const askAll = async () => {
     for (const elector of [...electors, ...others]) {
       const asked = elector.handleRequest(new Request('http://localhost/health/leadership'));
@@ -172,10 +179,7 @@ test('all groups together hold a thousand questions and answer the next at once'
 
 test('a group can be removed and added again, and answers by its name', async () => {
   const [name, other] = namesOf(2);
-  const { storage } = await storageOf([name, other]);
-  const electors = electorsOf({ storage });
-  leadAll(electors, [name, other]);
-  await runtime.pass(1_000);
+  const { electors } = await allLead([name, other]);
   const ask = async (path) => {
     const answer = await electors.handleRequest(new Request(`http://localhost${path}`));
     return [answer.status, await answer.json()];
@@ -228,6 +232,12 @@ test('groups that the limits cannot hold, and options that are the same for all,
   assert.throws(() => electors.add({}), { code, field: 'lockfilePath' });
   const slower = electors.add.bind(electors, { lockfilePath: 'b', frequentInterval: 9_000, leaderTimeout: 60_000 });
   assert.throws(slower, { field: 'maxRequestsPerSecond' }, 'the rate is used up');
+  const one = electors.get('tenants/0');
+  assert.throws(() => one.updateConfig({ frequentInterval: 4_000 }), { code, field: 'maxRequestsPerSecond', message: /5 groups send 2 requests/ });
+  assert.equal(one.config.frequentInterval, 5_000, 'what is refused changes nothing');
+  one.updateConfig({ frequentInterval: 10_000, leaderTimeout: 60_000 });
+  assert.throws(slower, { field: 'maxRequestsPerSecond' }, 'it made room for a tenth of a request');
+  electors.add({ lockfilePath: 'b', frequentInterval: 10_000, leaderTimeout: 60_000 });
 });
 
 test('an option of a group that is undefined or null is the one of all groups', async () => {

@@ -48,6 +48,7 @@ test('the commands ask a real store, and their exit codes say what came of it', 
     // A date alone is another time in another place, and a number is what nobody means by it.
     [['--until', '2030-01-01'], /It is a time, such as /],
     [['--until', '12'], /It is a time, such as /],
+    [['--until', '2027-02-29T00:00:00Z'], /It is a time, such as /],
     [['--until', '2020-01-01T00:00:00Z'], /^edgelect: --until = 1577836800000: must lie ahead/],
   ]) {
     const { code: refused, stderr } = await run('pause', ...args);

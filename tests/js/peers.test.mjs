@@ -52,6 +52,20 @@ test('who goes away leaves room, and without room a question is answered 503, la
   }, 2_500);
 });
 
+test('nobody is suspected any more by a session that is over, however it ended', async () => {
+  const [storage, heard] = [new MemoryStorage(), []];
+  const beats = { heartbeat: 100, suspectAfter: 500, peerTimeout: 400 };
+  const leader = await leading(storage, beats);
+  const callbacks = { onSuspect: (id) => heard.push(`suspects ${id}`), onRecover: (id) => heard.push(`recovers ${id}`) };
+  const follower = await member(storage, 'b', { ...beats, ...callbacks });
+  await follower.elector.start();
+  await until(() => leader.asked.length > 3);
+  await leader.elector.stop({ release: false });
+  await until(() => heard.length === 1);
+  await follower.elector.stop({ release: false });
+  assert.deepEqual(heard, ['suspects a', 'recovers a']);
+});
+
 test('without a session the stored record answers, read once an interval, and of whom it names alone', async () => {
   let reads = 0;
   const memory = noting(new MemoryStorage(), (name) => (reads += name === 'get'));

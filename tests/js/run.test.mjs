@@ -10,14 +10,13 @@ import { isAlive, killGroup, killMarked, nowMs } from '../../js/cli/group.js';
 import { inRoot } from '../../js/tools/paths.mjs';
 import { LEASE_MS, folder, newGroup, sh, store } from './commanded.mjs';
 import { PROGRAM, begin, edgelect, forEachRow, npmOnly } from './command.mjs';
-import { replaced, started } from './group.mjs';
+import { pause, replaced, started } from './group.mjs';
 import { kept, startLiar, startProxy, until } from './servers.mjs';
 
 /** What a busy machine may add to a wait that ends at once. */
 const BUSY_MS = 5_000;
 /** A shell that ignores SIGTERM, as its child does, and writes the time again and again. */
 const STUBBORN = 'trap "" TERM; while :; do date +%s%3N >> "$FILE"; sleep 0.03; done';
-const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 /** Nothing is asserted to be exact here: it ended soon. */
 const soon = (startMs, what) => assert.ok(performance.now() - startMs < BUSY_MS, what ?? `${performance.now() - startMs} ms`);
 const isGone = (pid) => !fs.existsSync(`/proc/${pid}`) || fs.readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
@@ -70,7 +69,7 @@ test('where another leads -n and --wait end with 75, and a signal ends the wait;
 test('--wait 0 is -n: who can lead at once does, however slow the store is', async () => {
   const { run } = await newGroup();
   const slow = await kept(startProxy(store.endpoint));
-  slow.answerWith(() => sleep(300));
+  slow.answerWith(() => pause(300));
   assert.deepEqual(await run(['--wait', '0', '--lease', '15s', ...sh('exit 6')], slow.endpoint).ended, { code: 6, signal: null });
 });
 
@@ -125,12 +124,12 @@ for (const [signal, what] of [['SIGKILL', 'killed'], ['SIGSTOP', 'stopped'], ['S
       process.kill(first, 'SIGKILL');
       await until(() => guardsOf(leader).some((pid) => pid !== first));
       // The new one has heard of the command by now.
-      await sleep(1_000);
+      await pause(1_000);
     }
     leader.kill(signal);
     await started(elector);
     const { length } = read();
-    await sleep(300);
+    await pause(300);
     assert.equal(read().length, length);
     leader.kill('SIGKILL');
     await leader.ended;
@@ -165,7 +164,7 @@ test('a command that ignores SIGTERM gets SIGKILL after --kill-after or at the s
     await until(() => read().length > 0);
     for (let left = times; left > 0; left -= 1) {
       leader.kill('SIGTERM');
-      await sleep(100);
+      await pause(100);
     }
     const startMs = performance.now();
     assert.deepEqual(await leader.ended, { code: 137, signal: null });

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Elector, S3Storage } from 'edgelect';
 import { bucketOptions, credentials, freshKey, getLease, getObject, newGroup, putObject, until } from './bucket.mjs';
+import { started } from './group.mjs';
 import { atEnd, kept, startProxy } from './servers.mjs';
 
 const FAST = { leaderTimeout: 1500, frequentInterval: 400, storeSkew: 500, follow: 'tight' };
@@ -18,8 +19,7 @@ test('one leads over a real store, and a crash is survived with a higher token',
   const key = await newGroup('crash');
   const proxy = await proxied();
   const a = member(key, { serverId: 'a' }, { endpoint: proxy.endpoint });
-  await a.start();
-  const first = await a.waitForLeadership();
+  const first = await started(a);
   const b = member(key, { serverId: 'b' });
   await b.start();
   await until(() => b.leaderId() === 'a');
@@ -41,8 +41,7 @@ test('a leader makes one request per renewal and no read', async () => {
   const proxy = await proxied();
   const steady = { leaderTimeout: 60_000, frequentInterval: 400, requestTimeout: 10_000 };
   const a = member(key, { serverId: 'a', ...steady }, { endpoint: proxy.endpoint });
-  await a.start();
-  await a.waitForLeadership();
+  await started(a);
   const [reads, writes] = [proxy.count('GET'), proxy.count('PUT')];
   await until(() => proxy.count('PUT') >= writes + 5);
   assert.equal(proxy.count('GET'), reads);

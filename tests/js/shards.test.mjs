@@ -7,7 +7,7 @@ import { virtualRuntime } from './virtual.mjs';
 const runtime = virtualRuntime();
 const { passing } = runtime;
 const { MemoryStorage, S3Storage, Shards } = await import('edgelect');
-const { fired, isReleased } = await import('./group.mjs');
+const { breakMemory, fired, isReleased } = await import('./group.mjs');
 
 const SETTLED_MS = 80_000;
 
@@ -44,6 +44,19 @@ test('a second member gets half of the shards, and what stops leaves its shards 
   await runtime.pass(10_000);
   assert.deepEqual([one.shards.led(), two.shards.led().length], [[], 8]);
   assert.deepEqual([two.shards.status().led.length, one.shards.status().groups], [8, []]);
+});
+
+test('a trap ends all shards, and the status says why', async () => {
+  const { shards, heard } = memberOf(await groupOf(2), 'one', { shards: 2 });
+  await passing(shards.start());
+  await runtime.pass(SETTLED_MS);
+  assert.deepEqual([shards.led(), shards.status().error], [[0, 1], null]);
+  breakMemory();
+  await runtime.pass(SETTLED_MS);
+  assert.deepEqual(heard, [['lost', 0, 'trap'], ['lost', 1, 'trap']]);
+  assert.match(shards.status().error, /broke down/);
+  await passing(shards.start());
+  assert.equal(shards.status().error, null);
 });
 
 test('lead runs the work of each shard until its signal fires, and work that returns gives its shard up', async () => {

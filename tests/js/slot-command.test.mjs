@@ -43,6 +43,13 @@ test('a command that fails gives its code, and the record says that it failed', 
   assert.deepEqual({ ...began, at: '' }, { at: '', event: 'began', term, slot: new Date(slot).toISOString() });
 });
 
+test('a missed slot whose command failed is told by its code, whatever became of the newest', async () => {
+  const { variables, read, record } = await running();
+  const args = ['slot', '--period', '1h', '--missed', 'latest', ...sh('echo x >> "$FILE"; [ "$(wc -l < "$FILE")" -gt 1 ] || exit 9')];
+  const { code, stderr } = await edgelect(args, { variables: variables() });
+  assert.deepEqual([code, read(), record().slotResult], [9, 'x\nx\n', 'ok'], stderr);
+});
+
 test('not run: another holds the lease (75), the group is new (3), no period (2)', async () => {
   const led = await running(LEASE_MS);
   await started(led.elector);

@@ -34,7 +34,8 @@ test('c54 five triggers for one slot run it once, with the slot and a token', as
     await state.write('kept');
     return 'value';
   };
-  const times = [slot(1), slot(1), new Date(slot(1)), new Date(slot(1)), slot(1)];
+  // The first is of another realm, as a test runner or a vm makes it.
+  const times = [vm.runInNewContext(`new Date(${slot(1)})`), slot(1), new Date(slot(1)), new Date(slot(1)), slot(1)];
   const results = await Promise.all(times.map((time) => member(storage).runScheduled(time, job)));
   assert.equal(seen.length, 1);
   assert.deepEqual(results.map(({ outcome }) => outcome).sort(), ['done', 'taken', 'taken', 'taken', 'taken']);
@@ -157,12 +158,6 @@ test('a slot that is not run here has its outcome and its reason', async () => {
 const WRONG_OPTIONS = { policy: 'exactlyOnce', missed: 'some', period: 999, attempts: 0, budget: 5, subrequests: 1, signal: 5 };
 /** Options of a class, whose getters are its prototype's. */
 const ofClass = (name, value) => Object.create(Object.defineProperty({}, name, { get: () => value }));
-
-test('the slot may be a Date of another realm, as a test runner or a vm makes it', async () => {
-  const foreign = vm.runInNewContext(`new Date(${slot(1)})`);
-  const { outcome, slot: ran } = await member(slotGroup()).runScheduled(foreign, () => {});
-  assert.deepEqual([outcome, ran], ['done', slot(1)]);
-});
 
 test('what cannot be meant is refused by name, and nothing is asked of the store', async () => {
   const storage = { get: () => assert.fail('it was asked'), putIfMatch: () => assert.fail('it was asked') };

@@ -15,7 +15,9 @@ const leadsAgain = async (elector) => {
 };
 
 test('c51 a trap while it renews: the signal fires, work and waiters hear of it, and start() makes a new one', async () => {
-  const pair = [await leading(), await leading()];
+  const told = [];
+  const onError = ({ code }) => told.push(code);
+  const pair = [await leading({ onError }), await leading({ onError })];
   breakMemory();
   for (const { elector, losses, term } of pair) {
     await fired(term.signal);
@@ -26,6 +28,7 @@ test('c51 a trap while it renews: the signal fires, work and waiters hear of it,
     const error = await elector.waitForLeadership().catch((caught) => caught);
     assert.ok(error instanceof EdgelectError && error.cause instanceof Error && error.code === 'EDGELECT_TRAP', error);
   }
+  assert.deepEqual(told, ['EDGELECT_TRAP', 'EDGELECT_TRAP'], 'whoever waits for nothing hears of it, too');
   const [{ elector }, bystander] = pair;
   await elector.stop();
   for (const one of [elector, bystander.elector]) await leadsAgain(one);

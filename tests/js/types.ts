@@ -125,13 +125,9 @@ const leaderCallbacks = { onStartLeading: ({ token }: { token: number }) => void
 export const elector = new Elector({ storage: memory, ...leaderElectionOptions({ leaseDuration: '45s', retryPeriod: 15_000, leaderCallbacks }) });
 export const cluster = new Elector({ storage: memory, ...celeriant({ cluster: 'eu/prod' }) });
 void elector.stop({ release: false });
-new S3Storage({ bucket: 'jobs', credentials: provider, format: 'kubernetes' });
-
 // @ts-expect-error: no such format
 new S3Storage({ bucket: 'jobs', credentials: provider, format: 'yaml' });
-for (const bucket of [new S3Storage({ bucket: 'jobs', credentials: provider }), new S3Storage({ bucket: 'jobs', credentials: provider, format: 'kubernetes' })]) {
-  objectStoreLock({ storage: bucket, key: 'k', identity: 'a' });
-}
+objectStoreLock({ storage: bucket, key: 'k', identity: 'a' });
 // @ts-expect-error: a record there is no object at the key
 objectStoreLock({ storage: new DynamoDBStorage({ table: 'jobs', credentials: provider }), key: 'k', identity: 'a' });
 // @ts-expect-error: a cluster is needed

@@ -1,4 +1,4 @@
-// Judges the log of the fenced resource: a pure function from its lines to what was broken.
+// Judges the log of the fenced resource: a pure function from its entries to what was broken.
 //
 // All members run on one machine, so their readings of the wall clock are readings of one clock. Each act carries a `look`:
 // the reading just before the member asked for its authority, and what was left of it by the answer. A look shows authority
@@ -17,13 +17,13 @@
  * - `overlap`: the authority of a term reaches from its first look to the last end that a look showed, or to where the
  *   member said that it ended (before a release left); two terms do not share more than the margin.
  *
- * @returns `{ violations: [{ rule, sentence, lines }], terms, accepted, refused, zombies, failovers, longestGapMs, nearestMs }`
+ * @returns `{ violations: [{ rule, sentence, entries }], terms, accepted, refused, zombies, failovers, longestGapMs, nearestMs }`
  */
-export function check(text, { marginMs }) {
-  const { entries, violations } = read(text);
-  const acts = entries.filter(({ event }) => event === 'act');
-  const terms = termsOf(entries);
-  violations.push(...ordered(acts), ...oneSession(acts), ...growing(terms), ...apart(terms, marginMs));
+export function check(entries, { marginMs }) {
+  const sound = entries.filter(isSound);
+  const acts = sound.filter(({ event }) => event === 'act');
+  const terms = termsOf(sound);
+  const violations = [...damaged(entries), ...ordered(acts), ...oneSession(acts), ...growing(terms), ...apart(terms, marginMs)];
   return { violations, terms, ...counts(acts), nearestMs: nearest(terms) };
 }
 
@@ -32,22 +32,8 @@ const NUMBERS = { act: ['token', 'lookMs', 'remainingMs', 'atMs'], end: ['token'
 const isSound = ({ event, member, session, accepted, ...entry }) => NUMBERS[event]?.every((name) => Number.isSafeInteger(entry[name]))
   && (event === 'fault' || (typeof member === 'string' && typeof session === 'string')) && (event !== 'act' || typeof accepted === 'boolean');
 
-function read(text) {
-  const [entries, violations] = [[], []];
-  const lines = text.split('\n');
-  // The last line ends as well.
-  if (lines.at(-1) === '') lines.pop();
-  lines.forEach((line, index) => {
-    try {
-      const entry = JSON.parse(line);
-      if (!isSound(entry)) throw new Error('damaged');
-      entries.push({ ...entry, line });
-    } catch {
-      violations.push({ rule: 'log', sentence: `line ${index + 1} of the log is damaged`, lines: [line.slice(0, 200)] });
-    }
-  });
-  return { entries, violations };
-}
+const damaged = (entries) => entries.flatMap((entry, index) =>
+  (isSound(entry) ? [] : [{ rule: 'log', sentence: `line ${index + 1} of the log is damaged`, entries: [entry] }]));
 
 function ordered(acts) {
   let highest;
@@ -56,10 +42,10 @@ function ordered(acts) {
     const who = `${act.member} with token ${act.token}`;
     if (act.accepted && lower) {
       const sentence = `an act of ${who} was accepted after one of ${highest.member} with token ${highest.token}`;
-      return [{ rule: 'order', sentence, lines: [highest.line, act.line] }];
+      return [{ rule: 'order', sentence, entries: [highest, act] }];
     }
     if (act.accepted) highest = act;
-    else if (!lower) return [{ rule: 'refusal', sentence: `an act of ${who} was refused although no higher token had come`, lines: [act.line] }];
+    else if (!lower) return [{ rule: 'refusal', sentence: `an act of ${who} was refused although no higher token had come`, entries: [act] }];
     return [];
   });
 }
@@ -71,7 +57,7 @@ function oneSession(acts) {
     owners.set(act.token, owner);
     if (owner.session === act.session) return [];
     const sentence = `token ${act.token} was used by two sessions, of ${owner.member} and of ${act.member}`;
-    return [{ rule: 'token', sentence, lines: [owner.line, act.line] }];
+    return [{ rule: 'token', sentence, entries: [owner, act] }];
   });
 }
 
@@ -79,18 +65,19 @@ function oneSession(acts) {
 function termsOf(entries) {
   const terms = new Map();
   const nameOf = ({ token, session }) => `${token} ${session}`;
-  for (const { event, member, token, session, lookMs, remainingMs, line } of entries) {
+  for (const entry of entries) {
+    const { event, member, token, session, lookMs, remainingMs } = entry;
     if (event !== 'act' || remainingMs <= 0) continue;
     const untilMs = lookMs + remainingMs;
     const name = nameOf({ token, session });
-    const term = terms.get(name) ?? { member, token, session, fromMs: lookMs, untilMs, first: line, last: line };
+    const term = terms.get(name) ?? { member, token, session, fromMs: lookMs, untilMs, first: entry, last: entry };
     terms.set(name, term);
-    if (lookMs < term.fromMs) Object.assign(term, { fromMs: lookMs, first: line });
-    if (untilMs > term.untilMs) Object.assign(term, { untilMs, last: line });
+    if (lookMs < term.fromMs) Object.assign(term, { fromMs: lookMs, first: entry });
+    if (untilMs > term.untilMs) Object.assign(term, { untilMs, last: entry });
   }
   for (const end of entries) {
     const term = end.event === 'end' ? terms.get(nameOf(end)) : undefined;
-    if (term !== undefined && end.endMs < term.untilMs) Object.assign(term, { untilMs: end.endMs, last: end.line });
+    if (term !== undefined && end.endMs < term.untilMs) Object.assign(term, { untilMs: end.endMs, last: end });
   }
   return [...terms.values()].sort((one, other) => one.fromMs - other.fromMs);
 }
@@ -100,7 +87,7 @@ function growing(terms) {
     const before = terms[index];
     if (term.token > before.token) return [];
     const sentence = `the term of ${term.member} began after that of ${before.member}, but its token ${term.token} is not higher than ${before.token}`;
-    return [{ rule: 'growth', sentence, lines: [before.first, term.first] }];
+    return [{ rule: 'growth', sentence, entries: [before.first, term.first] }];
   });
 }
 
@@ -112,7 +99,7 @@ function apart(terms, marginMs) {
     if (ms <= marginMs) return [];
     const [who, whoElse] = [one, other].map(({ member, token }) => `${member} (token ${token})`);
     const sentence = `${who} and ${whoElse} both had authority for ${ms} ms, the margin is ${marginMs} ms`;
-    return [{ rule: 'overlap', sentence, lines: [one.first, one.last, other.first, other.last] }];
+    return [{ rule: 'overlap', sentence, entries: [one.first, one.last, other.first, other.last] }];
   }));
 }
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { check } from './checker.mjs';
-import { FAULTS, MORE_FAULTS } from './proxy.mjs';
+import { FAULTS, REQUEST_FAULTS } from './proxy.mjs';
 import { failuresOf } from './report.mjs';
 import { checkSlots } from './slots-checker.mjs';
 import { FATES, MEMBERS } from './slots-plan.mjs';
@@ -14,7 +14,7 @@ const MARGIN_MS = 250;
 const act = (member, token, lookMs, remainingMs = 1_000, more = {}) =>
   ({ event: 'act', accepted: true, member, session: `${member}-1`, token, lookMs, remainingMs, atMs: lookMs + 50, ...more });
 const end = (member, token, endMs) => ({ event: 'end', member, session: `${member}-1`, token, endMs });
-const judge = (...entries) => check(entries.map((entry) => `${JSON.stringify(entry)}\n`).join(''), { marginMs: MARGIN_MS });
+const judge = (...entries) => check(entries, { marginMs: MARGIN_MS });
 const refused = { accepted: false };
 const [first, second] = [act('a', 10, 1_000), act('b', 11, 2_500)];
 /** An act of the first term that arrives when the second one has begun. */
@@ -30,7 +30,7 @@ test('each rule is seen to fail, and not to fail where all is well', () => {
     ['a term that follows one which was given up', [first, end('a', 10, 1_300), act('b', 11, 1_350)], []],
     ['acts without authority, refused or accepted by their token', [first, act('a', 10, 2_200, 0), second, act('a', 10, 3_000, 0, refused)], []],
   ]) assert.deepEqual(judge(...entries).violations.map(({ rule }) => rule), rules, name);
-  const { violations } = check(`${JSON.stringify(first)}\n${JSON.stringify(first).replace('1000', '"1000"')}\n`, { marginMs: MARGIN_MS });
+  const { violations } = judge(first, { ...first, lookMs: '1000' });
   assert.equal(violations[0].sentence, 'line 2 of the log is damaged');
   const { terms: _, violations: none, ...figures } = judge(first, second, late(refused), act('a', 10, 3_000, 0, refused), act('a', 12, 3_900));
   assert.deepEqual([none, figures], [[], { accepted: 3, refused: 2, zombies: 1, failovers: 2, longestGapMs: 1_500, nearestMs: 400 }]);
@@ -141,11 +141,11 @@ test('each rule for slots is seen to fail, and not to fail where all is well', (
 test('slots fail for each thing that went wrong, and a hundred of them for what neither policy met', () => {
   const ones = (names) => Object.fromEntries(names.map((name) => [name, 1]));
   const well = (policy) => ({
-    policy, broken: [], violations: [], entries: [], fired: ones(Object.keys({ ...FAULTS, ...MORE_FAULTS })),
+    policy, broken: [], violations: [], entries: [], fired: ones(Object.keys(REQUEST_FAULTS)),
     happened: ones(FATES.map(({ kind, at }) => `${kind} ${at}`)), counts: { begun: ones(MEMBERS), refused: 1, reruns: 1 },
   });
   const nothing = { ...well('atMostOnce'), fired: {}, happened: {}, counts: { begun: {}, refused: 0, reruns: 0 } };
-  const total = Object.keys({ ...FAULTS, ...MORE_FAULTS }).length + FATES.length + MEMBERS.length + 2;
+  const total = Object.keys(REQUEST_FAULTS).length + FATES.length + MEMBERS.length + 2;
   for (const [outcomes, slots, rules] of [
     [[nothing, well('atLeastOnce')], 100, []],
     [[nothing, nothing], 100, Array(total).fill('complete')],

@@ -1,6 +1,5 @@
 // What the leaders of both runs change: it refuses a token lower than the highest it has seen, and tells of each attempt before it
 // answers, so that the order of what is told is the order of its judgements.
-import fs from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readAll, serve } from '../../js/tools/serve.mjs';
 
@@ -19,25 +18,22 @@ class Tokens {
   }
 }
 
-/** Starts the resource with a new log in `file`; `onAct` hears of each attempt. What is not named here never comes into the log. */
-export async function startResource({ file, onAct }) {
-  const log = fs.openSync(file, 'w');
-  const write = (entry) => fs.writeSync(log, `${JSON.stringify(entry)}\n`);
+/** Starts the resource; `tell` writes down each attempt and each end, of which it hears what is named here and no more, and `onAct`
+ * hears of each attempt. */
+export async function startResource({ tell, onAct }) {
   const tokens = new Tokens();
   const onCall = ({ member, session, token, lookMs, remainingMs }) => {
     const accepted = tokens.accepts(token);
     const act = { event: 'act', accepted, member, session, token, lookMs, remainingMs, atMs: Date.now() };
-    write(act);
+    tell(act);
     onAct(act);
     return accepted ? 200 : 409;
   };
-  const onEnd = ({ member, session, token, endMs }) => write({ event: 'end', member, session, token, endMs }) && 200;
-  const { url, close } = await served({ '/acts': onCall, '/ends': onEnd });
-  return {
-    url,
-    note: (about) => write({ event: 'fault', atMs: Date.now(), ...about }),
-    close: () => close().then(() => fs.closeSync(log)),
+  const onEnd = ({ member, session, token, endMs }) => {
+    tell({ event: 'end', member, session, token, endMs });
+    return 200;
   };
+  return served({ '/acts': onCall, '/ends': onEnd });
 }
 
 /** Starts what the jobs of one group call. `jobOf(slot, call)` says how the job of a slot answers at this call of it, as

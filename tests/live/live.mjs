@@ -1,5 +1,4 @@
 // Real members on four runtimes, a proxy that fails them one by one, a real store; and the log of what the leaders did.
-import fs from 'node:fs';
 import path from 'node:path';
 import { Elector, S3Storage } from 'edgelect';
 import { scripted } from '../../js/demo/fleet.mjs';
@@ -15,7 +14,7 @@ import { chance, networkPhases, processPhases } from './plan.mjs';
 import { FAULTS, startProxy } from './proxy.mjs';
 import { startResource } from './fenced.mjs';
 import { COMPLETE_FROM_S, report } from './report.mjs';
-import { START_LIMIT_MS, playThrough } from './run.mjs';
+import { START_LIMIT_MS, openLog, playThrough } from './run.mjs';
 
 const LEASE_MS = 2_500;
 const TIMING = { leaderTimeout: LEASE_MS, frequentInterval: 500, infrequentInterval: LEASE_MS, follow: 'tight' };
@@ -42,6 +41,7 @@ class Run {
   #seed;
   #opened = [];
   #store;
+  #log;
   #resource;
   #proxy;
   #members = [];
@@ -77,8 +77,8 @@ class Run {
     const elector = new Elector({ ...TIMING, storage: new S3Storage(bucketOf(store)), lockfilePath: LOCKFILE_PATH });
     await elector.init();
     this.config = elector.config;
-    fs.mkdirSync(path.dirname(LOG), { recursive: true });
-    this.#resource = await this.#kept(startResource({ file: LOG, onAct: (act) => this.#acted(act) }), 'close');
+    this.#log = await this.#kept(openLog(LOG), 'close');
+    this.#resource = await this.#kept(startResource({ tell: this.#log.tell, onAct: (act) => this.#acted(act) }), 'close');
     this.#proxy = await this.#kept(startProxy(store.endpoint, chance(this.#seed, 'requests'), {
       requestTimeoutMs: this.config.requestTimeout, leaseMs: LEASE_MS,
     }), 'close');
@@ -114,9 +114,9 @@ class Run {
   }
 
   outcome(error) {
-    // Not what an earlier run has left.
-    const log = this.#resource === undefined ? '' : fs.readFileSync(LOG, 'utf8');
-    const result = check(log, { marginMs: this.config?.margin ?? 0 });
+    const { entries = [] } = this.#log ?? {};
+    const result = check(entries, { marginMs: this.config?.margin ?? 0 });
+    const log = JSON.stringify(entries);
     const { secretAccessKey = '(none)' } = this.#store ?? {};
     const masked = (text) => text.replaceAll(secretAccessKey, '[secret]');
     const runtimeOf = new Map(this.#members.map(({ name, runtime }) => [name, runtime]));
@@ -191,7 +191,7 @@ class Run {
   }
 
   #fail(kind, names = [...this.#lanes.keys()]) {
-    this.#resource.note(kind === undefined ? { healed: names } : { kind, on: names });
+    this.#note(kind === undefined ? { healed: names } : { kind, on: names });
     for (const name of names) this.#lanes.get(name).fault = kind;
   }
 
@@ -206,9 +206,13 @@ class Run {
     }
   }
 
+  #note(about) {
+    this.#log.tell({ event: 'fault', atMs: Date.now(), ...about });
+  }
+
   async #kill(leader) {
     const killed = this.#members.filter((member) => member === leader || (member.alive && this.#makesRoom(member)));
-    this.#resource.note({ kind: 'kill', on: killed.map(({ name }) => name) });
+    this.#note({ kind: 'kill', on: killed.map(({ name }) => name) });
     for (const member of killed) member.kill();
     this.#killed += killed.length;
     const { token } = this.#newest;
@@ -216,7 +220,7 @@ class Run {
   }
 
   async #hold(leader, ms) {
-    this.#resource.note({ kind: 'stop', on: [leader.name] });
+    this.#note({ kind: 'stop', on: [leader.name] });
     leader.signal('SIGSTOP');
     this.#held.add(leader);
     const { token } = this.#newest;

@@ -14,8 +14,9 @@ export const FAULTS = {
   error: 'writes carried out, answered 500 or 503',
 };
 
-/** Those that the live minute has no time for; a lane whose fault is drawn for each request has. */
-export const MORE_FAULTS = {
+/** With those that the live minute has no time for; a lane whose fault is drawn for each request has. */
+export const REQUEST_FAULTS = {
+  ...FAULTS,
   refused: 'writes answered 500 or 503, not carried out',
   twice: 'writes carried out twice, the second answer given',
 };
@@ -25,7 +26,7 @@ const FAULTS_OF_WRITES = ['late', ...CARRIED_OUT];
 
 /** Starts a proxy; `chance` draws numbers from 0 to 1, `timing` is `{ requestTimeoutMs, leaseMs }`. */
 export function startProxy(target, chance, timing) {
-  const fired = Object.fromEntries(Object.keys({ ...FAULTS, ...MORE_FAULTS }).map((kind) => [kind, 0]));
+  const fired = Object.fromEntries(Object.keys(REQUEST_FAULTS).map((kind) => [kind, 0]));
   const lanes = [];
   const signatures = new Set();
   let repeated = 0;
@@ -80,7 +81,7 @@ class Lane {
     return this.#fault;
   }
 
-  /** One of FAULTS, or undefined; or a function that says which for each request, of MORE_FAULTS as well. */
+  /** One of FAULTS, or undefined; or a function that says which for each request, of REQUEST_FAULTS. */
   set fault(kind) {
     this.#fault = kind;
     if (kind === 'cut') for (const socket of this.#sockets) this.#cut(socket);

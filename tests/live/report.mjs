@@ -1,4 +1,4 @@
-// What a live run came to: figures, then what was broken with the lines that show it.
+// What a live run came to: figures, then what was broken with the entries that show it.
 import { FAULTS } from './proxy.mjs';
 
 /** Shorter runs may end before each runtime's turn, or before each fault's. */
@@ -8,7 +8,7 @@ const KINDS = { ...FAULTS, kill: 'leaders killed, and who made room (SIGKILL)', 
 export function report(outcome) {
   const failures = failuresOf(outcome);
   if (outcome.healedMs !== undefined) for (const [what, value] of figures(outcome)) console.log(`${what.padEnd(64)}${value}`);
-  for (const { sentence, lines = [] } of failures) console.error([`BROKEN: ${sentence}`, ...lines.map((line) => `  ${line}`)].join('\n'));
+  for (const { sentence, entries = [] } of failures) console.error([`BROKEN: ${sentence}`, ...entries.map((entry) => JSON.stringify(entry))].join('\n  '));
   if (failures.length === 0) {
     console.log('No violation: acts in the order of their tokens, one session for each, and never two with authority.');
     return 0;
@@ -37,7 +37,7 @@ function figures({ config, terms, accepted, refused, zombies, failovers, longest
   ];
 }
 
-/** What of an outcome fails the run: `[{ sentence, lines }]`. */
+/** What of an outcome fails the run: `[{ sentence, entries }]`. */
 export function failuresOf({ error, violations, broken, leaked, healedMs, healLimitMs, seconds, fired, runtimes, zombies }) {
   const failures = [...violations, ...broken.map((sentence) => ({ sentence }))];
   const add = (holds, sentence) => holds || failures.push({ sentence });

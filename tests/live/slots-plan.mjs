@@ -1,9 +1,8 @@
 // What a seed means for a run of slots: who is triggered when, what fails, who dies, how each job answers.
 import { chance, shuffled } from './plan.mjs';
-import { FAULTS, MORE_FAULTS } from './proxy.mjs';
+import { REQUEST_FAULTS } from './proxy.mjs';
 
 export const MEMBERS = ['worker-1', 'worker-2', 'worker-3', 'node-1', 'node-2'];
-const REQUEST_FAULTS = Object.keys({ ...FAULTS, ...MORE_FAULTS });
 /** What is done to whom at which moment of its slot: the claim has landed and its sender does not know; the job is about to
  * be called; it is called; the closing write has landed and its sender does not know. */
 export const FATES = [
@@ -66,7 +65,7 @@ export function* requestFaults(seed, lane) {
   const draw = chance(seed, `requests of ${lane}`);
   for (;;) {
     const fails = draw();
-    const [which] = shuffled(REQUEST_FAULTS, draw);
+    const [which] = shuffled(Object.keys(REQUEST_FAULTS), draw);
     yield (method, share) => (fails < (method === 'PUT' ? WRITES_FAIL * share : share) ? which : undefined);
   }
 }

@@ -1,6 +1,6 @@
 // What a run of slots came to: one table for both policies, then what was broken with the lines of its slot.
 import Table from 'cli-table3';
-import { FAULTS, MORE_FAULTS } from './proxy.mjs';
+import { REQUEST_FAULTS } from './proxy.mjs';
 import { FATES, MEMBERS } from './slots-plan.mjs';
 import { seconds } from '../../js/tools/run.mjs';
 
@@ -8,7 +8,6 @@ import { seconds } from '../../js/tools/run.mjs';
 const COMPLETE_FROM = 100;
 const MOST_VIOLATIONS = 10;
 const MOST_LINES = 40;
-const REQUEST_FAULTS = { ...FAULTS, ...MORE_FAULTS };
 
 export function reportSlots(outcomes, { slots, seed }) {
   console.log(tableOf(outcomes));

@@ -1,7 +1,5 @@
 // A thousand cron slots over three deployed Workers and two Node members, a proxy that fails them, a real store; and what became
 // of each slot.
-import fs from 'node:fs';
-import path from 'node:path';
 import { AwsClient } from 'aws4fetch';
 import { Elector, S3Storage } from 'edgelect';
 import { ProcessMember } from '../../js/demo/process-member.mjs';
@@ -14,7 +12,7 @@ import { findWithin, mustFind, pause } from '../../js/tools/wait.mjs';
 import { bundled, inWorkerd } from '../../js/tools/workerd.mjs';
 import { chance } from './plan.mjs';
 import { startProxy } from './proxy.mjs';
-import { START_LIMIT_MS, playThrough } from './run.mjs';
+import { START_LIMIT_MS, openLog, playThrough } from './run.mjs';
 import { checkSlots } from './slots-checker.mjs';
 import { startEndpoint } from './fenced.mjs';
 import { MEMBERS, fates, jobOf, requestFaults, triggersOf, weather } from './slots-plan.mjs';
@@ -100,7 +98,6 @@ class Leg {
   #group;
   #file;
   #log;
-  #entries = [];
   #broken = [];
   #endpoint;
   #proxy;
@@ -130,15 +127,14 @@ class Leg {
   }
 
   async open() {
-    fs.mkdirSync(path.dirname(this.#file), { recursive: true });
-    this.#log = fs.openSync(this.#file, 'w');
+    this.#log = openLog(this.#file);
     const config = await this.#begin();
     this.#proxy = startProxy(this.#how.store.endpoint, chance(this.#seed, 'proxy'), { requestTimeoutMs: config.requestTimeout, leaseMs: LEASE_MS });
     this.#endpoint = await startEndpoint({
       group: this.#group,
       jobOf: (slotMs, call) => jobOf(this.#seed, indexOf(slotMs), call, { leaseMs: LEASE_MS, timeoutMs: JOB_TIMEOUT_MS }),
       tell: (entry) => {
-        this.#tell({ ...entry, slot: indexOf(entry.slot) });
+        this.#log.tell({ ...entry, slot: indexOf(entry.slot) });
         if (entry.event === 'begin' && entry.accepted) this.#moment('begin', entry.member);
       },
     });
@@ -159,7 +155,7 @@ class Leg {
     for (const member of this.#members.values()) member.kill();
     await this.#endpoint?.close();
     await this.#proxy?.close();
-    if (this.#log !== undefined) fs.closeSync(this.#log);
+    this.#log?.close();
   }
 
   now() {
@@ -170,10 +166,11 @@ class Leg {
   }
 
   outcome(error) {
-    const checked = checkSlots(this.#entries, { policy: this.#how.policy, attempts: ATTEMPTS, last: this.#how.count });
+    const { entries = [] } = this.#log ?? {};
+    const checked = checkSlots(entries, { policy: this.#how.policy, attempts: ATTEMPTS, last: this.#how.count });
     return {
-      policy: this.#how.policy, error, broken: this.#broken, entries: this.#entries, file: this.#file, tookMs: this.#tookMs,
-      happened: this.#happened, fired: this.#proxy?.fired ?? {}, repeated: this.#proxy?.repeated, leaseMs: LEASE_MS, ...checked,
+      policy: this.#how.policy, error, broken: this.#broken, entries, file: this.#file, tookMs: this.#tookMs,
+      happened: this.#happened, fired: this.#proxy?.fired ?? {}, repeated: this.#proxy?.repeated, ...checked,
     };
   }
 
@@ -187,7 +184,7 @@ class Leg {
     const record = { ...(await (await client.fetch(url)).json()), slot: FIRST_MS, slotDone: true, acquired: '2026-11-21T06:00:00Z' };
     const answer = await client.fetch(url, { method: 'PUT', body: JSON.stringify(record) });
     if (!answer.ok) throw new PlainError(`the store answered ${answer.status} to the first record`);
-    this.#tell({ event: 'write', member: 'init', session: '', term: record.term, slot: 0, done: true, released: true, etag: answer.headers.get('etag') });
+    this.#log.tell({ event: 'write', member: 'init', session: '', term: record.term, slot: 0, done: true, released: true, etag: answer.headers.get('etag') });
     return elector.config;
   }
 
@@ -204,16 +201,11 @@ class Leg {
     this.#members.set(name, new SlotMember({ name, ...description, env: variables }, { hear, broke: (sentence) => this.#broken.push(sentence) }));
   }
 
-  #tell(entry) {
-    this.#entries.push(entry);
-    fs.writeSync(this.#log, `${JSON.stringify(entry)}\n`);
-  }
-
   #heard(member, { event, atMs, id, slot, outcome, reason, runs }) {
     if (event === 'look') return this.#moment('look', member);
     if (event !== 'report') return;
     const told = runs.map((run) => ({ ...run, slot: indexOf(run.slot) }));
-    this.#tell({ event, id, member, slot: indexOf(slot), outcome, reason, runs: told, atMs });
+    this.#log.tell({ event, id, member, slot: indexOf(slot), outcome, reason, runs: told, atMs });
   }
 
   /** A record that the store has taken; its sender does not know yet. */
@@ -225,7 +217,7 @@ class Leg {
       event: 'write', member: leaderID, session, term, sequence, slot: indexOf(slot), done: slotDone, failures: slotFailures,
       result: slotResult, released, condition, etag, sentMs, atMs: Date.now(),
     };
-    this.#tell(write);
+    this.#log.tell(write);
     this.#newest = write;
     const isClaim = !this.#terms.has(term);
     this.#terms.add(term);
@@ -252,7 +244,7 @@ class Leg {
 
   async #kill(member, at, share) {
     const ended = member.kill();
-    this.#tell({ event: 'fault', kind: 'kill', at, on: member.name, slot: this.#newest.slot, ended, atMs: Date.now() });
+    this.#log.tell({ event: 'fault', kind: 'kill', at, on: member.name, slot: this.#newest.slot, ended, atMs: Date.now() });
     await pause((0.3 + share) * LEASE_MS);
     if (this.#closed) return;
     member.start();
@@ -262,13 +254,13 @@ class Leg {
   async #hold(member, at, share) {
     const { term } = this.#newest;
     member.hold(true);
-    this.#tell({ event: 'fault', kind: 'stop', at, on: member.name, slot: this.#newest.slot, atMs: Date.now() });
+    this.#log.tell({ event: 'fault', kind: 'stop', at, on: member.name, slot: this.#newest.slot, atMs: Date.now() });
     await pause((1.3 + 0.7 * share) * LEASE_MS);
     // Somebody else is called before it goes on, so that it goes on as a zombie.
     await findWithin(2 * LEASE_MS, () => this.#endpoint.tokens.highest > term);
     if (this.#closed) return;
     member.hold(false);
-    this.#tell({ event: 'fault', kind: 'go on', on: member.name, slot: this.#newest.slot, atMs: Date.now() });
+    this.#log.tell({ event: 'fault', kind: 'go on', on: member.name, slot: this.#newest.slot, atMs: Date.now() });
   }
 
   /** Makes one slot after the other due. */
@@ -302,14 +294,14 @@ class Leg {
     const member = this.#members.get(name);
     if (!member.isUp) return;
     const id = (this.#trigger += 1);
-    this.#tell({ event: 'trigger', id, member: name, slot, atMs: Date.now() });
+    this.#log.tell({ event: 'trigger', id, member: name, slot, atMs: Date.now() });
     member.send({ id, slot: slotMs(slot) });
   }
 
   /** Another weather; gives for how many slots. */
   #turn({ kind, slots: count, share, ms }) {
     this.#share = kind === 'bad' ? share : 0;
-    this.#tell({ event: 'fault', kind, share: this.#share, slot: this.#due, atMs: Date.now() });
+    this.#log.tell({ event: 'fault', kind, share: this.#share, slot: this.#due, atMs: Date.now() });
     if (kind !== 'out') return count;
     for (const { lane } of this.#lanes.values()) lane.fault = 'cut';
     const reconnect = () => this.#lanes.forEach(({ lane, fault }) => (lane.fault = fault));
@@ -323,7 +315,7 @@ class Leg {
     this.#share = 0;
     await Promise.all(this.#going);
     await this.#allUp();
-    this.#tell({ event: 'fault', kind: 'healed', slot: this.#due, atMs: Date.now() });
+    this.#log.tell({ event: 'fault', kind: 'healed', slot: this.#due, atMs: Date.now() });
     const endMs = Date.now() + HEALED_LIMIT_MS;
     for (let turn = 0; !this.#isSettled() && Date.now() < endMs; turn += 1) {
       this.#fire({ member: MEMBERS[turn % MEMBERS.length], slot: this.#how.count });

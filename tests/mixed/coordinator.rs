@@ -27,9 +27,8 @@ pub struct Coordinator<L> {
     pub from_end: bool,
     /// Whether it acts by `IsLeader()` alone.
     pub by_state: bool,
-    /// How long after it has acquired it begins to act, and how long after it has released it goes on.
+    /// How long after it has acquired it begins to act.
     pub grace_ms: u64,
-    pub lingers_ms: u64,
     pub acts_from_ms: Rc<Cell<u64>>,
     /// The coordinator's state: until when it leads by its own wall clock, if its last call has succeeded.
     pub until_ms: Rc<Cell<Option<u64>>>,
@@ -50,7 +49,6 @@ impl<L: Lock> Coordinator<L> {
             from_end: false,
             by_state: false,
             grace_ms: 0,
-            lingers_ms: 0,
             acts_from_ms: Rc::default(),
             until_ms: Rc::default(),
             stands_still: Rc::default(),
@@ -72,13 +70,8 @@ impl<L: Lock> Coordinator<L> {
         let mut due_ms = self.host.now_ms.get();
         loop {
             if self.stops.take() {
-                match self.lingers_ms {
-                    0 => self.crash(),
-                    _ => self.stands_still.set(true),
-                }
-                self.lock.release(&self.id).await;
-                self.host.sleep(self.lingers_ms).await;
                 self.crash();
+                self.lock.release(&self.id).await;
             } else if !self.stands_still.get() {
                 self.tick().await;
             }

@@ -121,11 +121,16 @@ fn expiring(seed: u64) -> Fleet {
 impl Fleet {
     /// A new session of a server; the first of a fleet is called `session-1`.
     fn join(&self, server_id: &str, settings: &Settings) -> Elector {
+        self.join_ahead(server_id, settings, 0)
+    }
+
+    /// One whose wall clock is so far ahead.
+    fn join_ahead(&self, server_id: &str, settings: &Settings, ahead_ms: i64) -> Elector {
         let config = config(server_id, settings);
         let number = self.next_number();
         let way = Way::new(self, NEAR);
         let asked = way.clone();
-        let host = self.time.asking(move |request| {
+        let host = self.time.ahead(ahead_ms).asking(move |request| {
             let way = asked.clone();
             async move { Ok(way.ask(|table| table.answer(&request)).await) }
         });
@@ -171,10 +176,6 @@ fn leading_in(mut fleet: Fleet) -> (Fleet, Elector) {
     let member = fleet.join("server-1", &beside(15));
     assert!(fleet.led_by("session-1", 60_000));
     (fleet, member)
-}
-
-fn leading() -> (Fleet, Elector) {
-    leading_in(fleet())
 }
 
 /// The one before it has led with a token that whoever comes then has not seen.
@@ -237,20 +238,29 @@ fn no_foreign_member_takes_a_living_lease_at_any_part_of_a_second() {
 }
 
 #[test]
-fn a_foreign_lease_longer_than_ours_is_waited_out_to_the_last_second_of_a_slow_foreign_clock() {
-    let slow = (0..1_000).step_by(143).map(|phase_ms| (phase_ms, -999, 0, 40));
-    // And where a proxy sets `Date` ahead.
-    for (phase_ms, ahead_ms, date_ahead_ms, lease_s) in slow.chain([(0, 0, 30_000, 15)]) {
+fn a_foreign_lease_longer_than_ours_is_waited_out_to_its_last_second_whatever_the_clocks_say() {
+    // At any part of a second, their clock is slow.
+    let slow = (0..1_000).step_by(143).map(|phase_ms| (phase_ms, -999, 40, 0, 0, 0));
+    let others = [
+        // A proxy sets `Date` ahead.
+        (0, 0, 15, 30_000, 0, 0),
+        // The first answers have none, and the own clock is fast.
+        (0, 0, 15, 0, 1, 60_000),
+        (0, 0, 15, 0, 5, 60_000),
+    ];
+    for (phase_ms, ahead_ms, lease_s, date_ahead_ms, undated, own_ahead_ms) in slow.chain(others) {
         let mut fleet = fleet();
         fleet.place.date_ahead_ms.set(date_ahead_ms);
         // It renews more seldom than our whole lease lasts.
         let foreign = fleet.coordinate(fleet.worker("worker-1", 40_000, 25_000, ahead_ms));
         fleet.pass(1_000 + phase_ms);
-        fleet.join("server-1", &Settings { follow: Some(Follow::Tight), ..beside(lease_s) });
+        fleet.place.undated.set(undated);
+        let tight = Settings { follow: Some(Follow::Tight), ..beside(lease_s) };
+        fleet.join_ahead("server-1", &tight, own_ahead_ms);
         fleet.pass(100_000);
         assert_eq!((fleet.leaders(), foreign.acquired.get()), (vec!["worker-1".to_owned()], 1));
         foreign.stands_still.set(true);
-        assert!(fleet.led_by("session-1", 50_000), "{phase_ms} {date_ahead_ms}");
+        assert!(fleet.led_by("session-1", 50_000), "{phase_ms} {date_ahead_ms} {undated}");
     }
 }
 
@@ -272,7 +282,8 @@ fn a_foreign_lease_is_waited_out_also_after_the_own_one_was_shortened() {
 #[test]
 fn a_foreign_process_of_our_name_that_renews_our_item_ends_our_term_and_is_not_taken_for_us() {
     let mut fleet = fleet();
-    let foreign = fleet.foreign("worker-1", 15_000, 5_000);
+    // At another pace than ours: a renewal to the very second that is there already changes nothing.
+    let foreign = fleet.foreign("worker-1", 15_000, 4_000);
     fleet.pass(1_000);
     foreign.stands_still.set(true);
     let member = fleet.join("worker-1", &beside(15));
@@ -310,7 +321,7 @@ fn a_renewal_whose_answer_was_lost_is_not_adopted_once_a_foreign_hand_has_moved_
 
 #[test]
 fn a_renewal_costs_one_write_unit() {
-    let (fleet, _) = leading();
+    let (fleet, _) = leading_in(fleet());
     let item = fleet.place.item.borrow().clone().expect("an item");
     let text = |value: &Value| value["S"].as_str().or(value["N"].as_str()).unwrap_or("").len();
     let bytes: usize = item.iter().map(|(name, value)| name.len() + text(value)).sum();
@@ -344,7 +355,7 @@ impl Group for Table {
     fn theirs(fleet: &Fleet) -> Option<Member> {
         let by_state = fleet.below(2) == 0;
         let paces = [(15_000, 5_000), (10_000, 3_000), (30_000, 10_000)];
-        let (lease_ms, renew_ms) = paces[if by_state { 0 } else { fleet.below(3) as usize }];
+        let (lease_ms, renew_ms) = if by_state { paces[0] } else { fleet.pick(&paces) };
         let id = format!("worker-{}", fleet.next_number());
         let mut worker = fleet.worker(&id, lease_ms, renew_ms, fleet.below(1_999) as i64 - 999);
         if by_state {
@@ -365,7 +376,7 @@ fn a_mixed_fleet_has_one_leader_whatever_happens_to_its_members() {
 #[test]
 fn s2_who_acts_by_is_leader_alone_does_so_beside_ours_while_its_call_is_slow_and_tokens_grow() {
     for lost in [None, Some(Lost::Request)] {
-        let (mut fleet, first) = leading();
+        let (mut fleet, first) = leading_in(fleet());
         first.handle.tell(Input::Stop { park: false });
         fleet.pass(1_000);
         let slow = Rc::new(Cell::new(0));

@@ -265,7 +265,6 @@ impl Fleet {
 impl Group for Place {
     fn ours(fleet: &Fleet) -> Member {
         let (name, net) = (format!("ours-{}", fleet.next_number()), fleet.net());
-        let follow = [Follow::Tight, Follow::Balanced, Follow::Frugal];
         let settings = Settings {
             lockfile_path: Some(FOLDER.to_owned()),
             server_id: Some(name.clone()),
@@ -273,7 +272,7 @@ impl Group for Place {
             frequent_interval_ms: Some(LEASE_MS / 3),
             infrequent_interval_ms: Some(LEASE_MS),
             max_lease_ms: Some(LEASE_MS),
-            follow: Some(follow[fleet.below(3) as usize]),
+            follow: Some(fleet.pick(&[Follow::Tight, Follow::Balanced, Follow::Frugal])),
             ..Settings::default()
         };
         let config = Config::new(&settings).expect("the settings keep every rule");

@@ -180,8 +180,7 @@ fn fleet(seed: u64, pace: Pace) -> Fleet {
 
 impl Group for Place {
     fn ours(fleet: &Fleet) -> Member {
-        let follow = [Follow::Tight, Follow::Balanced];
-        fleet.elector(follow[fleet.below(2) as usize])
+        fleet.elector(fleet.pick(&[Follow::Tight, Follow::Balanced]))
     }
 
     fn theirs(fleet: &Fleet) -> Option<Member> {

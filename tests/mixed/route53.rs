@@ -86,7 +86,7 @@ impl Group for Place {
 
     fn theirs(fleet: &Fleet) -> Option<Member> {
         let name = format!("theirs-{}", fleet.next_number());
-        let lease_ms = [LEASE_MS, 3 * LEASE_MS][fleet.below(2) as usize];
+        let lease_ms = fleet.pick(&[LEASE_MS, 3 * LEASE_MS]);
         // The page's bound: `margin` and a second ahead, two seconds behind.
         let ahead_ms = fleet.below(4_400) as i64 - 1_900;
         fleet.place.beside.then(|| {

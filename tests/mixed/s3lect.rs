@@ -2,8 +2,6 @@
 
 #[path = "s3lect/fleet.rs"]
 mod fleet;
-#[path = "s3lect/go.rs"]
-mod go;
 #[path = "s3lect/member.rs"]
 mod member;
 
@@ -16,13 +14,13 @@ use edgelect::lease::History;
 use edgelect::peer;
 use edgelect::peer::{Heard, Question};
 use serde_json::Value;
+use worlds::sim::go;
 
 use self::fleet::{Course, Fleet, Place, fleet};
-use self::member::{Bug, Rules};
-use crate::alone::told::{Alone, text};
+use self::member::Rules;
+use crate::alone::told::{self, Alone, text};
 use crate::driver::prelude::*;
 use crate::mixed::world::{Group, played};
-use crate::slots::world::{self as slots, EVERY_DATES, Job, all_again, minute, once};
 
 const GOLDEN: &str = "tests/golden/s3lect";
 /// 2026-11-21T06:58:12Z.
@@ -192,88 +190,15 @@ fn c36_go_reads_our_health_answer_and_one_of_its_own_names_no_group_so_the_store
     assert_eq!(judged(PeerTrust::S3lect), moved, "its lastUpdated moves in place of a sequence");
 }
 
-const LEASE_MS: u64 = Rules::DOCUMENT.leader_timeout_ms;
-const BLOWS: u64 = 16;
-
 const COURSE: Course =
-    Course { rules: Rules::DOCUMENT, foreign_off_ms: 5_000, failing_per_mille: 0, lives: true };
-
-fn play(seeds: u64, often: u64, course: Course) {
-    played(seeds, BLOWS, LEASE_MS, often, |seed| fleet(seed, course));
-}
-
-#[test]
-fn c36_a_mixed_fleet_has_one_leader_and_growing_tokens_through_crashes_and_resignations() {
-    play(100, 120, COURSE);
-}
-
-#[test]
-fn c36_a_failing_network_gives_a_mixed_fleet_no_second_leader() {
-    play(100, 120, Course { failing_per_mille: 100, ..COURSE });
-}
-
-#[test]
-fn c36_with_its_grace_a_foreign_clock_may_be_off_by_an_hour_and_there_is_one_leader() {
-    let rules = Rules::DOCUMENT;
-    assert!(rules.longest_unrenewed_ms() < rules.grace_ms.min(rules.leader_timeout_ms));
-    let far = Course { foreign_off_ms: 3_600_000, failing_per_mille: 50, lives: false, ..COURSE };
-    play(80, 60, far);
-}
+    Course { rules: Rules::DOCUMENT, foreign_off_ms: 5_000, failing_per_mille: 0 };
 
 #[test]
 fn c36_without_its_grace_a_foreign_clock_must_be_within_the_margin_of_the_stores() {
     let rules = Rules { grace_ms: 0, ..Rules::DOCUMENT };
     // The margin less what is on its way.
-    play(80, 100, Course { rules, foreign_off_ms: 1_200, failing_per_mille: 50, ..COURSE });
-}
-
-#[test]
-fn c36_the_oracle_sees_each_bug_of_a_foreign_member() {
-    let violated = |course| (0..60).any(|seed| fleet(seed, course).breaks(BLOWS, LEASE_MS));
-    // Its grace alone makes up for writes without a condition.
-    for (bug, grace_ms, failing_per_mille) in [
-        (Bug::NeverResigns, 15_000, 500),
-        (Bug::ActsAfterResigning, 15_000, 100),
-        (Bug::Unconditional, 0, 100),
-    ] {
-        let rules = Rules { bug: Some(bug), grace_ms, ..Rules::DOCUMENT };
-        let course = Course { rules, failing_per_mille, lives: false, ..COURSE };
-        assert!(violated(course), "{bug:?}");
-    }
-    // Neither a grace nor a clock that agrees.
-    let rules = Rules { grace_ms: 0, ..Rules::DOCUMENT };
-    let course = Course { rules, foreign_off_ms: 20_000, lives: false, ..COURSE };
-    assert!(violated(course));
-}
-
-#[test]
-fn c36_c56_no_slot_is_begun_twice_though_foreign_members_drop_it_from_the_record() {
-    for (settings, dates) in [once(), all_again()].iter().flat_map(|s| EVERY_DATES.map(|d| (s, d)))
-    {
-        let mut world = slots::World::with_init(dates);
-        for number in 0..12 {
-            world.at(minute(number));
-            let fire =
-                |world: &slots::World| world.trigger(minute(number), settings, Job::Takes(10));
-            // One comes between the triggers of a slot, or before them, leads for a while, and resigns or dies.
-            if number % 2 == 0 {
-                fire(&world);
-                world.pass(5_000);
-            }
-            let updated = go::Time::at(world.now_ms() as i64);
-            world.put(go::marshal(&go_record("s3lect-0", "10.0.1.42:8443", updated)));
-            world.pass(5_000);
-            if number % 3 > 0 {
-                world.put(go::marshal(&go_record("s3lect-0", "10.0.1.42:8443", go::Time::ZERO)));
-            }
-            fire(&world);
-            fire(&world);
-            world.pass(25_000);
-        }
-        world.pass(60_000);
-        let ran = world.ran();
-        assert!(ran.is_sorted_by(|a, b| a < b) && ran.len() >= 6, "{dates:?}: {ran:?}");
-    }
+    let course = Course { rules, foreign_off_ms: 1_200, failing_per_mille: 50 };
+    played(80, 16, rules.leader_timeout_ms, 100, |seed| fleet(seed, course));
 }
 
 /// A record of a foreign hand, written this very moment.
@@ -383,9 +308,9 @@ fn c36_s2_a_tombstone_that_may_be_another_equal_one_is_read_whole_each_time() {
     assert_eq!(unless, None, "only a whole answer has a Last-Modified");
 }
 
+/// Over a store that tells no time.
 fn alone() -> Alone {
-    let config = config_of(Settings { server_id: Some("ours".to_owned()), ..Settings::default() });
-    Alone::undated(Election::new(config, "session".to_owned(), 7), AT_MS as u64)
+    Alone { dated: false, ..Alone::new(&told::settings()) }
 }
 
 /// Leads by a claim over a tombstone of its own make; gives the record.

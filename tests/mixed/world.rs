@@ -182,6 +182,10 @@ impl<P> World<P> {
         self.chance.borrow_mut().below(bound)
     }
 
+    pub fn pick<T: Copy>(&self, from: &[T]) -> T {
+        self.chance.borrow_mut().pick(from)
+    }
+
     pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
         self.machine.run(task);
     }

@@ -8,11 +8,12 @@
 
 mod bounds;
 mod check;
-mod planted;
 mod rules;
 mod session;
 mod store;
 mod world;
+
+use edgelect::planted::Bug;
 
 use bounds::{Begin, Bounds, Budget, TICK_MS};
 use check::{Explored, HANDED_OVER, LED, explore};
@@ -20,6 +21,10 @@ use check::{Explored, HANDED_OVER, LED, explore};
 /// For how many ticks a calm group may be without a leader after a loss and a crash: a follower may have seen
 /// a renewal just before it, sees the next one a lease later, and waits that one out; and one look is lost.
 const SOON: u64 = 9;
+
+const ONE_AUTHORITY: &str = "S1 one authority";
+/// The second of two leaders at one tick got no higher token than the first.
+const TOKENS_GROW: &str = "S2 tokens only grow";
 
 /// Explores a variant; `counts` are states, unique states and depth.
 #[track_caller]
@@ -57,9 +62,6 @@ impl Bounds {
     }
 }
 
-const NONE: Budget =
-    Budget { pauses: 0, copies: 0, crashes: 0, deletions: 0, farewells: 0, losses: 0 };
-
 /// A leader and its followers.
 fn led(name: &'static str, sessions: usize, last_tick: u64) -> Bounds {
     Bounds { begin: Begin::Led, ..Bounds::new(name, sessions, last_tick) }
@@ -93,31 +95,31 @@ fn two_sessions_begin_at_nothing() {
 
 #[test]
 fn two_sessions_and_a_copied_write() {
-    let budget = Budget { copies: 1, ..NONE };
+    let budget = Budget { copies: 1, ..Budget::default() };
     holds(meets(budget, "two, a copied write", 7), 8, (946_178, 517_042, 31));
 }
 
 #[test]
 fn two_sessions_and_a_pause() {
-    let budget = Budget { pauses: 1, ..NONE };
+    let budget = Budget { pauses: 1, ..Budget::default() };
     holds(meets(budget, "two, a pause", 6), 7, (395_091, 222_731, 27));
 }
 
 #[test]
 fn two_sessions_and_a_crash() {
-    let budget = Budget { crashes: 1, ..NONE };
+    let budget = Budget { crashes: 1, ..Budget::default() };
     holds(meets(budget, "two, a crash", 6), 7, (994_406, 501_981, 31));
 }
 
 #[test]
 fn two_sessions_and_a_deletion() {
-    let budget = Budget { deletions: 1, ..NONE };
+    let budget = Budget { deletions: 1, ..Budget::default() };
     holds(meets(budget, "two, a deletion", 6).with_one_wall(), 7, (1_103_180, 595_503, 41));
 }
 
 #[test]
 fn two_sessions_and_a_farewell() {
-    let budget = Budget { farewells: 1, ..NONE };
+    let budget = Budget { farewells: 1, ..Budget::default() };
     holds(meets(budget, "two, a farewell", 5), 6, (660_748, 364_193, 38));
 }
 
@@ -137,19 +139,19 @@ fn clock_rates_beyond_the_margin_give_two_leaders() {
     let bounds = led("two, clocks too far apart", 2, 7).with_rates(&[240, 260], 10);
     let (rule, acts) = explore(bounds, false).broken.expect("the margin is too small");
     println!("    {rule} is broken by {} acts", acts.len());
-    assert_eq!(rule, "S1 one authority");
+    assert_eq!(rule, ONE_AUTHORITY);
 }
 
 #[test]
 fn somebody_leads_again_soon_after_a_loss_and_a_crash() {
-    let budget = Budget { losses: 1, crashes: 1, ..NONE };
+    let budget = Budget { losses: 1, crashes: 1, ..Budget::default() };
     let bounds = Bounds { budget, ..Bounds::new("two, calm", 2, 13) };
     holds(bounds.calm(SOON), 14, (507_719, 346_693, 63));
 }
 
 #[test]
 fn somebody_leads_after_the_grace_of_a_first_record() {
-    let budget = Budget { losses: 1, ..NONE };
+    let budget = Budget { losses: 1, ..Budget::default() };
     let bounds =
         Bounds { begin: Begin::Absent, budget, ..Bounds::new("two, calm, at nothing", 2, 16) };
     holds(bounds.calm(SOON), 18, (12_833, 9_746, 61));
@@ -175,5 +177,30 @@ fn whatever_jitter_a_pause_draws_it_ends_at_the_same_tick() {
             let ticks = |ms: u64| ms.div_ceil(tick_ms);
             assert_eq!(ticks(least_ms), ticks(least_ms + more_ms), "{least_ms} at {tick_ms}");
         }
+    }
+}
+
+/// Known bugs, planted one at a time: the model must see each that its bounds can show.
+#[test]
+fn each_bug_that_the_bounds_can_show_breaks_its_rule() {
+    let two = || led("two sessions", 2, 8);
+    let at_a_tombstone = || Bounds::new("two at a tombstone", 2, 3);
+    let deletion =
+        meets(Budget { deletions: 1, ..Budget::default() }, "two, a deletion", 6).with_one_wall();
+    let farewell = meets(Budget { farewells: 1, ..Budget::default() }, "two, a farewell", 5);
+    for (bug, bounds, rule) in [
+        (Bug::AnchorAfterAnswer, two(), ONE_AUTHORITY),
+        (Bug::ClaimAbsenceWithoutGrace, deletion, ONE_AUTHORITY),
+        (Bug::RefusedIsSuccess, two(), TOKENS_GROW),
+        (Bug::AuthorityIsAFlag, two(), ONE_AUTHORITY),
+        (Bug::AgeFromSending, two(), ONE_AUTHORITY),
+        (Bug::ReleaseRereadVersion, farewell, TOKENS_GROW),
+        (Bug::NoSequence, at_a_tombstone(), "S4 every body is new"),
+        (Bug::WallClocksCompared, at_a_tombstone(), TOKENS_GROW),
+    ] {
+        let explored = explore(Bounds { bug: Some(bug), ..bounds }, false);
+        let (broken, acts) = explored.broken.unwrap_or_else(|| panic!("{bug:?} is not seen"));
+        println!("    {bug:?}: {broken} is broken by {} acts", acts.len());
+        assert_eq!(broken, rule, "{bug:?}: {acts:#?}");
     }
 }

@@ -14,7 +14,7 @@ const store = (why) => ({ name: 'EdgelectError', code: 'EDGELECT_STORE', field: 
 const CASES = {
   'a wrong secret': [{ credentialsOf: ({ accessKeyId }) => ({ accessKeyId, secretAccessKey: 'hidden-secret' }) }, store('GET "KEY" was answered 403 SignatureDoesNotMatch: check the secret access key and the region, and that nothing on the way changes the request')],
   'credentials that no header takes': [{ credentialsOf: () => ({ accessKeyId: 'ä', secretAccessKey: 'hidden-secret' }) }, store('nothing was sent: the access key id, session token or region has a character that no header can carry; check the credentials')],
-  'a web page that says 200': [{ rules: [{ fault: 'web', status: 200 }] }, store('GET "KEY" was answered 200: this is a web page, not the answer of an S3 store; check the endpoint')],
+  'a web page that says 200': [{ rules: [{ fault: 'web' }] }, store('GET "KEY" was answered 200: this is a web page, not the answer of an S3 store; check the endpoint')],
   'a closed port': [{ kind: 'closed' }, store(NO_ANSWER)],
   'a certificate that nobody trusts': [{ kind: 'https' }, store(NO_ANSWER)],
   'https to a server without it': [{ endpointOf: (endpoint) => endpoint.replace('http:', 'https:') }, store(NO_ANSWER)],

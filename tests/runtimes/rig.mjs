@@ -9,6 +9,7 @@ import { forward, readAll, serve } from '../../js/tools/serve.mjs';
 const PEM = fs.readFileSync(new URL('self-signed.pem', import.meta.url));
 const HTML = '<!doctype html><html><head><title>Welcome</title></head><body>It works!</body></html>';
 const MIB = 1 << 20;
+const FLOOD_MIB = 64;
 
 /** Starts the rig in front of a real store. `url` is where the suite opens its lanes. */
 export const startRig = async (store) => {
@@ -67,7 +68,7 @@ const answer = async (lane, store, request, response) => {
     seen.status = response.headersSent ? response.statusCode : null;
     seen.closedMs = Math.round(performance.now() - startMs);
   });
-  const rule = lane.rules.find((one) => (one.method ?? method) === method && url.includes(one.path ?? '') && one.times !== 0);
+  const rule = lane.rules.find((one) => (one.method ?? method) === method && one.times !== 0);
   if (rule?.times) rule.times -= 1;
   const body = await readAll(request).catch(() => Buffer.alloc(0));
   seen.bytes = body.length;
@@ -76,16 +77,16 @@ const answer = async (lane, store, request, response) => {
 };
 
 const faults = {
-  answer: ({ status, headers = {}, body = '' }, response) => response.writeHead(status, headers).end(body),
-  web: ({ status, headers = {} }, response) => response.writeHead(status, { 'content-type': 'text/html', ...headers }).end(HTML),
+  answer: ({ status, headers }, response) => response.writeHead(status, headers).end(),
+  web: (_rule, response) => response.writeHead(200, { 'content-type': 'text/html' }).end(HTML),
   hang: () => {},
   // Headers at once, a body that never ends.
-  hangBody: ({ status = 200 }, response) => response.writeHead(status, { etag: '"1"' }).write('{"leaderID":'),
+  hangBody: (_rule, response) => response.writeHead(200, { etag: '"1"' }).write('{"leaderID":'),
   reset: (_rule, response) => response.socket.resetAndDestroy(),
   // More than anybody may take: the connection is written to until somebody hangs up, or to the end.
-  flood: async ({ mib }, response) => {
+  flood: async (_rule, response) => {
     response.writeHead(200, { etag: '"1"' });
-    for (let sent = 0; sent < mib && !response.closed; sent += 1) {
+    for (let sent = 0; sent < FLOOD_MIB && !response.closed; sent += 1) {
       if (response.write(Buffer.alloc(MIB, 0x20))) continue;
       await new Promise((resolve) => response.once('drain', resolve).once('close', resolve));
     }

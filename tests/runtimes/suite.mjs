@@ -1,7 +1,8 @@
 // What must be the same in every runtime, over a real store, though their own fetch, signals, timers and requests carry it out. What
 // the wasm decides is the same everywhere, and is held once. No runtime's own names: `edgelect` is the installed package.
 import { EdgelectError, Elector, S3Storage } from 'edgelect';
-import { caught, equal, header, ok, openLane, until } from './harness.mjs';
+import { badInput } from './bad-input.mjs';
+import { caught, equal, header, ok, openLane, runAll, until } from './harness.mjs';
 
 // A lease that nobody here waits for is long enough for a machine that is busy with all the runtimes.
 const FAST = { leaderTimeout: 9000, frequentInterval: 600, storeSkew: 500, follow: 'tight' };
@@ -240,7 +241,7 @@ const fetching = {
   },
 
   async 'a body larger than any record is not read to its end'(context) {
-    const { lane, elector } = await behind(context, freshKey('flood'), { rules: [{ fault: 'flood', mib: 64 }], probe: false });
+    const { lane, elector } = await behind(context, freshKey('flood'), { rules: [{ fault: 'flood' }], probe: false });
     await withMembers([elector], async () => {
       const error = await until(() => elector.status().error);
       ok(/lease object|no answer within/.test(error), error);
@@ -267,4 +268,8 @@ const fetching = {
   },
 };
 
-export const suite = { ...election, ...fetching };
+/** What every runner runs; `share` of `[part, parts]` is a part of it. */
+export const main = ({ share: [part, parts] = [0, 1], ...context }, rejections) => {
+  const all = Object.entries({ ...election, ...fetching, ...badInput });
+  return runAll(all.filter((_test, index) => index % parts === part), context, rejections);
+};

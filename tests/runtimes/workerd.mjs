@@ -1,4 +1,4 @@
-import { main } from './main.mjs';
+import { main } from './suite.mjs';
 import { using } from './using.mjs';
 
 const rejections = [];

@@ -32,17 +32,12 @@ const timers = async (work) => {
 
 const own = {
   globalRandom: () => inGlobalScope,
-  countedSleep: (ms, stopAfterMs) => timers(() => parts.sleep(BigInt(ms), BigInt(stopAfterMs))),
+  countedSleep: (ms, stopAfterMs) => timers(() => parts.sleep(ms, stopAfterMs)),
   // The end of an event ends its connections too; so the event goes on until the test lets it end.
-  fetchThenWait: async (url, limit, waitUrl) => {
-    const answer = await parts.fetch(url, '', limit);
+  thenWait: async (waitUrl, name, ...given) => {
+    const answer = await parts[name](...given);
     await fetch(waitUrl);
     return answer;
-  },
-  fetchForThenWait: async (url, ms, waitUrl) => {
-    const answered = await parts.fetchFor(url, BigInt(ms));
-    await fetch(waitUrl);
-    return answered;
   },
   /** What the clock looks like before, at and after the due time of a pending timer, and once it has fired there. */
   held: async () => {
@@ -56,7 +51,7 @@ const own = {
     };
     try {
       Date.now = () => startMs;
-      const slept = host.sleep(50n);
+      const slept = host.sleep(50);
       // The timer is set once the task has been polled.
       await null;
       await new Promise((resolve) => queueMicrotask(resolve));

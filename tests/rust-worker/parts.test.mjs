@@ -72,7 +72,7 @@ test('a request goes out as it is, once, and its answer comes back', async () =>
 /** Calls a function whose event waits for us afterwards; its first connection must have ended by then. */
 const endsConnection = async (name, ...given) => {
   served = [];
-  const calling = call(name, ...given, at('/wait'));
+  const calling = call('thenWait', at('/wait'), name, ...given);
   const waiting = await until(() => served.find(({ request }) => request.url === '/wait'));
   await until(() => served.find(({ request }) => request.url !== '/wait').response.closed);
   waiting.response.end();
@@ -80,12 +80,12 @@ const endsConnection = async (name, ...given) => {
 };
 
 test('of a body without an end no more is read than was asked for, and its connection ends', async () => {
-  assert.equal(await endsConnection('fetchThenWait', at('/endless'), 100_000), '200 100000 true None None');
+  assert.equal(await endsConnection('fetch', at('/endless'), '', 100_000), '200 100000 true None None');
 });
 
 test('a request that is dropped ends its connection, before its answer and within it', async () => {
   // Long enough for a busy machine to have sent it.
-  for (const path of ['/silent', '/stalled']) assert.equal(await endsConnection('fetchForThenWait', at(path), 2_000), 'false', path);
+  for (const path of ['/silent', '/stalled']) assert.equal(await endsConnection('fetchFor', at(path), 2_000), 'false', path);
 });
 
 test('an error is short, and quotes neither an address nor a signature', async () => {

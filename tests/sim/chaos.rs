@@ -10,7 +10,7 @@ use super::network::{Trouble, Weather};
 use super::report::Kind;
 use super::schedule::{Blow, Schedule, foreign_record};
 use super::store::{Object, Shown};
-use super::world::{Event, World};
+use super::world::{Event, Turn, World};
 
 /// What a store that is out of order, or something before it, may say to every request for a while.
 const LASTING: [Trouble; 6] = [
@@ -32,11 +32,11 @@ impl Schedule {
         if left > 0 {
             self.crash_loop.1 = left - 1;
             let next_ms = self.world.chance.between(1, self.lease_ms / 2);
-            self.world.after(next_ms, Event::Chaos);
+            self.world.after(next_ms, Event::Turn(Turn::Chaos));
             return self.world.crash(again, 1);
         }
         let next_ms = self.world.chance.between(1, 2 * self.pace_ms);
-        self.world.after(next_ms, Event::Chaos);
+        self.world.after(next_ms, Event::Turn(Turn::Chaos));
         if self.blows.is_empty() {
             return;
         }
@@ -210,21 +210,12 @@ impl Schedule {
         let lease_ms = self.world.chance.pick(&self.leases_ms);
         let parts = config.leader_timeout_ms / config.margin_ms;
         let settings = Settings {
-            lockfile_path: Some(config.lockfile_path.clone()),
-            server_id: Some(config.server_id.clone()).filter(|id| !id.is_empty()),
-            server_addr: Some(config.server_addr.clone()),
             frequent_interval_ms: Some((lease_ms / 5).max(50)),
             infrequent_interval_ms: Some(lease_ms),
             leader_timeout_ms: Some(lease_ms),
-            peer_mode: Some(config.peer_mode),
             peer_timeout_ms: Some((lease_ms / 5).max(50)),
-            peers: self.world.peers.settings.clone(),
-            follow: Some(config.follow),
             margin_ms: Some(lease_ms.div_ceil(parts.max(2))),
-            store_skew_ms: Some(config.store_skew_ms),
-            max_lease_ms: Some(config.max_lease_ms),
-            clock: config.clock,
-            ..Settings::default()
+            ..self.settings[machine].clone()
         };
         let sustain_ms = config.sustain_ms;
         let Ok(config) = Config::new(&settings) else { return };
@@ -328,6 +319,7 @@ impl Schedule {
         world.healed = true;
         world.weather = Weather::calm();
         world.peers.trouble = 0;
+        world.foreign_members_end();
         let manners = &mut world.store.manners;
         (manners.undated_per_mille, manners.cached_ms, manners.stale_per_mille) = (0, 0, 0);
         let mut until_ms = world.trouble_until_ms.max(world.now_ms);

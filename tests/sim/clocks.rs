@@ -7,6 +7,7 @@ use edgelect::clock::Now;
 pub const EPOCH_MS: u64 = 1_795_000_000_123;
 
 /// One machine's clocks: how they start, how fast they run, and what happened to them.
+#[derive(Default)]
 pub struct Clocks {
     /// One clock serves as both, as on Cloudflare Workers.
     pub single: bool,
@@ -23,17 +24,9 @@ pub struct Clocks {
 
 impl Clocks {
     pub fn new(single: bool, rate_ppm: i64, mono_origin_ms: u64, wall_offset_ms: i64) -> Self {
-        let (suspended_ms, suspended_since_ms) = (0, None);
         let rate_per_2_32 = (rate_ppm << 32) / 1_000_000;
-        Self {
-            single,
-            rate_ppm,
-            mono_origin_ms,
-            wall_offset_ms,
-            rate_per_2_32,
-            suspended_ms,
-            suspended_since_ms,
-        }
+        let told = Self { single, rate_ppm, mono_origin_ms, wall_offset_ms, ..Self::default() };
+        Self { rate_per_2_32, ..told }
     }
 
     /// How long a span of true time lasts on these clocks.

@@ -23,6 +23,8 @@ pub struct Writer<'a> {
     pub born_ms: Option<u64>,
     /// The store shows old states, or no `Last-Modified`, so that nobody can see that a version came back.
     pub stale: bool,
+    /// That version was put there more than once: who watches it may not see that it was gone.
+    pub again: bool,
     /// Where it runs slots: what was asked for, and what became of it.
     pub trigger: Option<&'a Triggered>,
     /// The trigger's own slot, once it is known.
@@ -250,7 +252,8 @@ impl Oracle {
             "a single clock claims by an age that only a cache has shown");
         require!(self, proven_ms >= i128::from(due_ms), "S6 age by the answers";
             "the answers prove {proven_ms} of {due_ms} ms");
-        if let Some(born_ms) = writer.born_ms.filter(|_| !came_back || !writer.stale) {
+        let truly = (!came_back || !writer.stale) && !writer.again;
+        if let Some(born_ms) = writer.born_ms.filter(|_| truly) {
             let soon_ms = if came_back { soon_ms(writer) } else { 0 };
             let due_ms = age_ms.saturating_sub(soon_ms);
             self.check_truth(session, born_ms, due_ms, "S6 age in truth");

@@ -157,14 +157,6 @@ impl Session {
         }
     }
 
-    /// A timer fired: on a single clock that is how a step back shows itself.
-    pub fn fired(&mut self, clocks: &Clocks, true_ms: u64, due: Due) {
-        const TIMER_ROUNDING_MS: u64 = 2;
-        if clocks.single && clocks.mono_ms(true_ms) + TIMER_ROUNDING_MS < due.mono_ms {
-            self.early_timers += 1;
-        }
-    }
-
     /// The clocks as this session reads them. A single clock is held at the due time of the
     /// earliest timer that has not fired yet (S11).
     pub fn reading(&self, clocks: &Clocks, true_ms: u64) -> Now {

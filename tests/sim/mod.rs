@@ -31,6 +31,8 @@ pub mod between;
 pub mod chance;
 pub mod chaos;
 pub mod clocks;
+pub mod foreign;
+pub mod go;
 pub mod justified;
 pub mod liveness;
 pub mod member;

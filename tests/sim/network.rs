@@ -219,36 +219,28 @@ impl Weather {
     /// Applies one fault; false where it means nothing for this request.
     fn befall(&self, fate: &mut Fate, kind: Kind, write: bool, chance: &mut Chance) -> bool {
         match kind {
-            Kind::RequestLost => {
-                fate.request_ms = None;
-                true
-            }
-            Kind::AnswerLost => {
-                fate.answer_ms = None;
-                true
-            }
+            Kind::RequestLost => fate.request_ms = None,
+            Kind::AnswerLost => fate.answer_ms = None,
             Kind::RequestDelayed => {
-                let travel_ms = &mut fate.request_ms;
-                *travel_ms = travel_ms.map(|ms| ms + chance.between(1, self.delay_ms));
-                travel_ms.is_some()
+                let Some(travel_ms) = &mut fate.request_ms else { return false };
+                *travel_ms += chance.between(1, self.delay_ms);
             }
             Kind::AnswerDelayed => {
-                let travel_ms = &mut fate.answer_ms;
-                *travel_ms = travel_ms.map(|ms| ms + chance.between(1, self.delay_ms));
-                travel_ms.is_some()
+                let Some(travel_ms) = &mut fate.answer_ms else { return false };
+                *travel_ms += chance.between(1, self.delay_ms);
             }
             Kind::Duplicate | Kind::DuplicateAnswered if write => {
                 fate.again_ms = Some(chance.span(self.delay_ms));
                 fate.again_answers = kind == Kind::DuplicateAnswered;
-                true
             }
             Kind::Redirected => {
                 fate.redirect = true;
                 // Counted where it happens: only AWS does it.
-                false
+                return false;
             }
-            _ => self.answer_otherwise(fate, kind, write, chance),
+            _ => return self.answer_otherwise(fate, kind, write, chance),
         }
+        true
     }
 
     /// An answer that is not the honest one; at most one befalls a request.

@@ -289,13 +289,11 @@ impl Oracle {
     }
 
     /// A member from outside reads its clock when it likes: it may have seen a step back at once, and have begun anew what it
-    /// watches. Whether it has, nobody knows, so that the rest of what the step excuses goes on.
+    /// watches, or will never see it. Nobody knows, so that no later reading shows it here, and the measures stay as they were
+    /// put right.
     pub fn may_have_seen(&mut self, session: usize, now: Now) {
         let view = &mut self.views[session];
-        let stepped_back_ms = view.stepped_back_ms;
-        view.read.mono_ms = u64::MAX;
-        view.read(now);
-        view.stepped_back_ms = stepped_back_ms;
+        (view.read, view.sample) = (now, None);
     }
 
     /// When the write took effect that grants the session its authority, in true time.
@@ -326,6 +324,14 @@ impl Oracle {
         let names = [first.0, second.0].map(|session| self.views[session].name.clone());
         require!(self, false, "I1 one authority";
             "{} has term {} while {} has term {}", names[0], first.1, names[1], second.1);
+    }
+
+    /// I1: a member of another make acts while this session has authority.
+    pub fn beside(&mut self, (session, term): (usize, u64), foreign: &str) {
+        if !self.excused(session) {
+            let name = self.views[session].name.clone();
+            self.broke("I1 one authority", format!("{name} has term {term} while {foreign} acts"));
+        }
     }
 
     /// A body was accepted by the store (I2). A record in its grace carries no token yet: its

@@ -16,7 +16,7 @@ use super::member::Session;
 use super::oracle::{Aim, Look};
 use super::peers::Questioned;
 use super::requests::Reply;
-use super::slots::{Ended, Ran};
+use super::slots::Ended;
 use super::store::Asked;
 use super::told;
 use super::world::{World, no_answer};
@@ -41,8 +41,6 @@ pub struct Outside {
     standing: Option<Standing>,
     /// The term that it had authority for in this turn of its process: what it has begun leaves after its callbacks.
     pub recent: Option<u64>,
-    /// How the job of each term ended.
-    ends: BTreeMap<u64, Ended>,
     /// How many pieces of work of each term go on.
     works: BTreeMap<u64, u64>,
     /// Since when its term is over by the wall clock.
@@ -211,14 +209,12 @@ impl World {
 
     /// How a job has ended of whose slot this is the closing write. One that never began was stopped, or is not told of.
     fn job_told(&mut self, session: usize, lease: &Lease) {
-        let Session { trigger: Some(trigger), outside: Some(outside), .. } =
-            &mut self.sessions[session]
-        else {
+        let (Some(trigger), Some(term)) = (&mut self.sessions[session].trigger, lease.term) else {
             return;
         };
-        let Some(term) = lease.term else { return };
         let never = lease.slot_result.as_ref().map(|_| Ended::Lost);
-        let Some(ended) = outside.ends.get(&term).copied().or(never) else { return };
+        let ended = self.oracle.slots.ended.get(&(session, term)).copied().or(never);
+        let Some(ended) = ended else { return };
         trigger.told = Some((term, ended.told(lease.slot_took_ms.unwrap_or(0))));
     }
 
@@ -283,10 +279,11 @@ impl World {
     }
 
     /// The wall clock of its process was stepped. One that is stopped sees nothing of it before it runs again, and says then
-    /// where it stands.
+    /// where it stands; one with a single clock can't say what a step back has hidden from it (S11).
     pub fn outside_stepped(&mut self, machine: usize, step_ms: i64) {
         self.calls.stepped = true;
-        if self.machines[machine].paused_until_ms <= self.now_ms {
+        let stepped = &self.machines[machine];
+        if stepped.paused_until_ms <= self.now_ms || stepped.clocks.single {
             return;
         }
         for session in self.sessions.iter_mut().filter(|session| session.machine == machine) {
@@ -357,30 +354,17 @@ impl World {
     /// The job of a slot begins.
     pub fn outside_job(&mut self, session: usize, slot_ms: u64, term: u64) {
         self.history.note(self.now_ms, || format!("s{session} runs slot {slot_ms} in term {term}"));
-        let Some(trigger) = &mut self.sessions[session].trigger else { return };
-        self.oracle.slot_begins(session, (slot_ms, term), trigger);
-        trigger.claims.clear();
-        trigger.runs.push(Ran { slot_ms, term, ended: None });
+        self.slot_runs(session, (slot_ms, term));
     }
 
     /// It has ended.
     pub fn outside_job_ends(&mut self, session: usize, term: u64, ended: Ended) {
         self.history
             .note(self.now_ms, || format!("s{session}'s job of term {term} ended: {ended:?}"));
-        self.outside_of(session).ends.insert(term, ended);
-        if let Some(trigger) = &mut self.sessions[session].trigger
-            && let Some(ran) = trigger.runs.iter_mut().find(|ran| ran.term == term)
-        {
-            ran.ended = Some(ended);
+        if let Some(trigger) = &mut self.sessions[session].trigger {
+            trigger.ends(term, ended);
         }
         self.oracle.slots.ended.insert((session, term), ended);
-    }
-
-    /// Whether a run's closing write is in the store, as its result says.
-    pub fn outside_recorded(&mut self, session: usize, term: u64) {
-        let written = self.oracle.closed(session, term);
-        require!(self.oracle, written, "slot: what is recorded is in the store";
-            "s{session} says that the end of term {term} is recorded");
     }
 
     /// A session is over.

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use edgelect::config::{Follow, PeerSettings, Peers};
+use edgelect::config::{Follow, Peers};
 use edgelect::election::{Input, PeerAnswer, Step};
-use edgelect::lease::{self, Lease};
 use edgelect::peer::{self, HealthAnswer, Heard, Question, Reply};
 use edgelect::proof::Secrets;
 use edgelect::request::Response;
@@ -65,14 +64,10 @@ pub struct Hold {
 /// What stands at the addresses of peers.
 #[derive(Default)]
 pub struct PeerWorld {
-    /// What all members have set.
-    pub settings: PeerSettings,
     /// Peers may lie, and how often they are silent, out of a thousand.
     pub trouble: u64,
     /// Whatever is at a peer's address repeats the first answer of a leader that was there.
     pub repeats: bool,
-    /// Whatever is at a peer's address tells of a leader that renews, whether there is one or not.
-    pub makes_up: bool,
     repeated: BTreeMap<String, Told>,
     holds: BTreeMap<u64, Hold>,
     next_hold: u64,
@@ -156,7 +151,7 @@ impl World {
         let (question, proven) =
             Question::read(&asked.query, &member.election.config().peers.secrets);
         match member.desk.ask(&member.election, look.now, (&question, proven), chance) {
-            Reply::Now(answer) => self.answer_asker(by, asker, request, &asked, answer),
+            Reply::Now(answer) => self.answer_asker(by, asker, request, &asked, answer, false),
             Reply::Hold { for_ms } => {
                 self.tally.fault(Kind::PeerHeld);
                 let hold = self.peers.next_hold;
@@ -170,12 +165,14 @@ impl World {
         }
     }
 
-    /// What a member from outside answers; `session` is none where nobody is at that address, or closes the connection.
+    /// What a member from outside answers; `session` is none where nobody is at that address, or closes the connection, and
+    /// `of_record` says that it led nothing when it was asked, and went to read the record.
     pub fn outside_answers_peer(
         &mut self,
         session: Option<usize>,
         questioned: &Questioned,
         answer: HealthAnswer,
+        of_record: bool,
     ) {
         let Questioned { asker, request, asked, .. } = questioned;
         let Some(by) = session else { return self.tell_asker(*asker, *request, asked, None) };
@@ -187,7 +184,7 @@ impl World {
         let plain = *status != 200 || matches!(meant, PeerAnswer::Alive { .. });
         require!(self.oracle, plain, "what a leader answers is believed";
             "s{by} answers {status} {body} with {proof:?}, which is {meant:?}");
-        self.answer_asker(by, *asker, *request, asked, answer);
+        self.answer_asker(by, *asker, *request, asked, answer, of_record);
     }
 
     /// Others than members ask as well, and would wait for ever.
@@ -230,14 +227,8 @@ impl World {
                         &hold.question,
                     ))
         };
-        let ids: Vec<u64> = self
-            .peers
-            .holds
-            .iter()
-            .filter(|(_, hold)| over(self, hold))
-            .map(|(id, _)| *id)
-            .collect();
-        for id in ids {
+        let holds = self.peers.holds.iter().filter(|(_, hold)| over(self, hold));
+        for id in holds.map(|(id, _)| *id).collect::<Vec<u64>>() {
             self.end_hold(id, false);
         }
     }
@@ -262,10 +253,11 @@ impl World {
         let member = &mut self.sessions[by];
         let answer = member.desk.answer(&member.election, look.now, &question);
         member.desk.leave();
-        self.answer_asker(by, asker, request, &asked, answer);
+        self.answer_asker(by, asker, request, &asked, answer, false);
     }
 
-    /// What a member's own code answers now: a 200 only with authority, or where it believes its leader.
+    /// What a member's own code answers now: a 200 only with authority, or where it believes its leader. A 404 of a record may
+    /// have been overtaken by an own claim.
     fn answer_asker(
         &mut self,
         by: usize,
@@ -273,6 +265,7 @@ impl World {
         request: usize,
         asked: &Asked,
         answer: HealthAnswer,
+        of_record: bool,
     ) {
         let look = self.look(by);
         let member = &self.sessions[by];
@@ -294,7 +287,7 @@ impl World {
         let honest = match answer.status {
             200 => authority.is_some() || led.is_some() || relays,
             503 => true,
-            _ => authority.is_none(),
+            _ => authority.is_none() || of_record,
         };
         require!(self.oracle, honest, "a peer answers by its authority";
             "s{by} answers {} with authority {authority:?}", answer.status);
@@ -334,14 +327,6 @@ impl World {
                     told = first.clone();
                 }
             }
-        }
-        let stored = self.store.object.as_ref().and_then(|object| object.shown.lease().cloned());
-        if let (true, Some(lease)) = (self.peers.makes_up, stored) {
-            let group = format!("{{\"group\":\"{}\",", asked.question.group);
-            let lease = Lease { sequence: self.now_ms, ..lease };
-            let body = String::from_utf8(lease::write(&lease)).expect("it is JSON");
-            let body = body.replacen('{', &group, 1);
-            told = Told { status: 200, forged: true, body, ..Told::default() };
         }
         let travel_ms = self.chance.between(1, 20);
         let asked = Box::new(asked.clone());

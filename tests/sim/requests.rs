@@ -258,7 +258,8 @@ impl World {
             matches!(&seen, Condition::Match(version) if self.store.again.contains(version));
         let stale = self.store.keeps_past || !self.oracle.contract.changes_told || again;
         let (trigger, own_slot) = (state.trigger.as_ref(), state.election.own_slot_ms());
-        let writer = Writer { look, config, authority, working, born_ms, stale, trigger, own_slot };
+        let writer =
+            Writer { look, config, authority, working, born_ms, stale, again, trigger, own_slot };
         if let Some(ground) = self.oracle.judge(&writer, &lease, &seen, aim) {
             self.tally.claim(ground);
             if ground == Ground::Healed {

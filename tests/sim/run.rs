@@ -12,10 +12,10 @@ use super::oracle::Violation;
 use super::report::{Kind, Tally};
 use super::schedule::{Schedule, WITHIN_CONTRACT};
 use super::shrink::shrink;
-use super::world::{Depth, Turn};
+use super::world::{Depth, Turn, World};
 
 /// One schedule's name: `core:7`, or `store:7` with the real store code between.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Seed {
     pub depth: Depth,
     pub number: u64,
@@ -86,23 +86,25 @@ pub fn trace(count: u64) -> u64 {
 /// The same with clock rates at so many thousandths of the contract.
 fn run_at_rate(seed: Seed, keep: bool, rate_per_mille: u64) -> Ended {
     let schedule = Schedule::draw(seed.number, seed.depth, rate_per_mille);
-    let mut running = Running::new(schedule, keep);
-    while running.step(u64::MAX) {}
-    running.finish(seed)
+    Running::new(schedule, keep).to_end(seed)
 }
 
 /// A schedule under way.
 pub struct Running {
     pub schedule: Schedule,
     end_ms: u64,
-    settled: bool,
     asked_ms: u64,
 }
 
 impl Running {
     pub fn new(mut schedule: Schedule, keep: bool) -> Self {
         schedule.world.history.keep = keep;
-        Self { schedule, end_ms: u64::MAX, settled: false, asked_ms: 0 }
+        Self { schedule, end_ms: u64::MAX, asked_ms: 0 }
+    }
+
+    pub fn to_end(mut self, seed: Seed) -> Ended {
+        while self.step(u64::MAX) {}
+        self.finish(seed)
     }
 
     /// When it is over, once the faults are.
@@ -120,7 +122,7 @@ impl Running {
 
     /// The next event up to `until_ms`; false when there is none, or a rule is broken.
     pub fn step(&mut self, until_ms: u64) -> bool {
-        let Self { schedule, end_ms, settled, asked_ms } = self;
+        let Self { schedule, end_ms, asked_ms } = self;
         if schedule.world.oracle.violation.is_some() {
             return false;
         }
@@ -132,8 +134,7 @@ impl Running {
             Some(Turn::Usual) => {}
         }
         let world = &mut schedule.world;
-        if world.healed && !*settled && world.now_ms >= world.trouble_until_ms {
-            *settled = true;
+        if world.healed && *end_ms == u64::MAX && world.now_ms >= world.trouble_until_ms {
             *end_ms = world.now_ms + schedule.bound_ms + 2 * schedule.lease_ms;
             if let Some(plan) = &world.slots {
                 *end_ms += plan.budget_ms + 4 * plan.period_ms;
@@ -145,13 +146,27 @@ impl Running {
             }
             check_memory(schedule);
         }
-        check_liveness(schedule, *settled);
+        check_liveness(schedule, *end_ms < u64::MAX);
         true
     }
 
+    /// The schedule is over: judges, once, what its members owe by now.
+    pub fn judge_end(&mut self) {
+        check_slots(&mut self.schedule, std::mem::take(&mut self.asked_ms));
+    }
+
     pub fn finish(mut self, seed: Seed) -> Ended {
-        check_slots(&mut self.schedule, self.asked_ms);
-        finish(seed, self.schedule)
+        self.judge_end();
+        let Schedule { mut world, bound_ms, lease_ms, .. } = self.schedule;
+        world.tally.simulated_ms = world.now_ms;
+        // Between two slots nobody has to lead.
+        if world.slots.is_none() {
+            world.tally.slowest_per_mille = world.leaderless_ms * 1_000 / bound_ms;
+        }
+        let leases = world.now_ms / lease_ms;
+        let World { tally, oracle, history, .. } = world;
+        let (hash, lines) = (history.hash, history.lines);
+        Ended { seed, tally, violation: oracle.violation, hash, lines, leases }
     }
 }
 
@@ -192,19 +207,6 @@ fn check_memory(schedule: &mut Schedule) {
         require!(world.oracle, bytes <= MOST_BYTES, "bounded memory";
             "s{session} needs {bytes} bytes to be told");
     }
-}
-
-fn finish(seed: Seed, schedule: Schedule) -> Ended {
-    let Schedule { mut world, bound_ms, lease_ms, .. } = schedule;
-    world.tally.simulated_ms = world.now_ms;
-    // Between two slots nobody has to lead.
-    if world.slots.is_none() {
-        world.tally.slowest_per_mille = world.leaderless_ms * 1_000 / bound_ms;
-    }
-    let leases = world.now_ms / lease_ms;
-    let hash = world.history.hash;
-    let lines = std::mem::take(&mut world.history.lines);
-    Ended { seed, tally: world.tally, violation: world.oracle.violation, hash, lines, leases }
 }
 
 /// The file of all seeds that ever broke a rule; they run first.
@@ -290,28 +292,29 @@ pub struct Range {
     pub count: u64,
 }
 
-/// Runs all of them, on all cores. `prepare` is called once in each thread, `progress` now and then
-/// with how many more have ended.
-pub fn run_many(range: Range, prepare: impl Fn() + Sync, progress: impl Fn(u64) + Sync) -> Summary {
-    run_range(range, prepare, progress, false)
+/// Runs all of them, on all cores, and calls `progress` after each.
+pub fn run_many(range: Range, progress: impl Fn() + Sync) -> Summary {
+    let goes_on = |_: &Summary| {
+        progress();
+        true
+    };
+    run_range(range, || (), goes_on)
 }
 
-/// Runs seeds until one breaks a rule (and those that are under way); what they broke, lowest seed
-/// first.
-pub fn run_until_broken(range: Range, prepare: impl Fn() + Sync) -> Vec<(Seed, Violation)> {
-    run_range(range, prepare, |_| (), true).broken
+/// Runs seeds until one breaks a rule (and those that are under way); the lowest that did, and what it broke.
+pub fn run_until_broken(range: Range, prepare: impl Fn() + Sync) -> Option<(Seed, Violation)> {
+    let summary = run_range(range, prepare, |part| part.broken.is_empty());
+    summary.broken.into_iter().next()
 }
 
 fn run_range(
     Range { depth, first, count }: Range,
     prepare: impl Fn() + Sync,
-    progress: impl Fn(u64) + Sync,
-    until_broken: bool,
+    goes_on: impl Fn(&Summary) -> bool + Sync,
 ) -> Summary {
     let each = |part: &mut Summary, number| {
         part.add(&run(Seed { depth, number }, false));
-        progress(1);
-        !until_broken || part.broken.is_empty()
+        goes_on(part)
     };
     on_all_cores(first..first + count, prepare, each, Summary::merge)
 }

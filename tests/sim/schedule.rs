@@ -12,11 +12,10 @@ use super::clocks::Clocks;
 use super::member::Cron;
 use super::network::Weather;
 use super::oracle::Contract;
-use super::peers::PeerWorld;
 use super::report::Kind;
 use super::slots::{self, Plan};
 use super::store::Manners;
-use super::world::{Depth, Event, World};
+use super::world::{Depth, Event, Turn, World};
 
 listed! {
     /// What the environment does to a schedule between requests. `Busy` is long computing between
@@ -38,6 +37,8 @@ pub struct Schedule {
     pub heal_ms: u64,
     /// Within which time of healing somebody must lead (I5).
     pub bound_ms: u64,
+    /// What was drawn for each machine, but for that of members from outside.
+    pub settings: Vec<Settings>,
     /// Leases that members may be configured to.
     pub leases_ms: Vec<u64>,
     pub stepped_forward: bool,
@@ -70,7 +71,7 @@ struct Group {
 pub const WITHIN_CONTRACT: u64 = 900;
 
 /// One seed in so many runs clocks outside the contract.
-pub const ONE_WILD_IN: u64 = 8;
+const ONE_WILD_IN: u64 = 8;
 
 impl Schedule {
     pub fn draw(seed: u64, depth: Depth, rate_per_mille: u64) -> Self {
@@ -120,7 +121,8 @@ impl Schedule {
         if between.gateway {
             world.weather.add(Kind::Gateway, 30);
         }
-        draw_peers(&mut world.peers, &mut chance, &group, between);
+        world.peers.repeats = between.repeats;
+        world.peers.trouble = chance.pick(&[0, 100, 500]);
         if beyond {
             // The canary needs the shortest ways, so that only the clocks can be at fault.
             world.weather = Weather::calm();
@@ -132,6 +134,7 @@ impl Schedule {
             lease_ms,
             heal_ms: lease_ms * chance.between(12, 32),
             bound_ms: 0,
+            settings: Vec::new(),
             leases_ms: group.leases_ms.clone(),
             stepped_forward: false,
             wild,
@@ -144,21 +147,28 @@ impl Schedule {
             schedule.draw_outside(&mut chance, &group, outside, single && !slots);
         }
         schedule.draw_members(&mut chance, &group, crons, slots);
-        if outside > 0 {
-            schedule.draw_outside_machine(&mut chance, slots, single && !slots);
-        }
+        schedule.draw_outside_machine(&mut chance, slots, single && !slots);
         schedule.draw_blows(&mut chance);
         schedule.first_record(&mut chance);
         if slots {
             schedule.draw_slots(&mut chance, seed);
         }
         schedule.bound_ms = schedule.leader_bound_ms();
-        schedule.world.at(schedule.heal_ms, Event::Heal);
-        schedule.world.after(schedule.pace_ms, Event::Chaos);
+        schedule.world.at(schedule.heal_ms, Event::Turn(Turn::Heal));
+        schedule.world.after(schedule.pace_ms, Event::Turn(Turn::Chaos));
         if !beyond {
-            schedule.world.operator_begins(seed, lease_ms);
+            schedule.others_begin(seed);
         }
         schedule
+    }
+
+    /// Who is neither a member of ours nor a fault.
+    fn others_begin(&mut self, seed: u64) {
+        self.world.operator_begins(seed, self.lease_ms);
+        // A record without a lease is waited out by each member's own: safe where all have the same one.
+        if !self.wild && self.leases_ms.len() == 1 {
+            self.world.foreign_members_begin(seed, self.lease_ms);
+        }
     }
 
     fn draw_members(&mut self, chance: &mut Chance, group: &Group, crons: bool, slots: bool) {
@@ -177,7 +187,9 @@ impl Schedule {
             let name = if twin { member - 1 } else { member };
             let runs_slots = slots && !(mixed && member == 0);
             let single = cron || (runs_slots && chance.one_in(2));
-            let mut config = group.config(chance, name, member, single);
+            let settings = group.settings(chance, name, member, single);
+            let mut config = Config::new(&settings).expect("they were drawn to be valid");
+            self.settings.push(settings);
             let rate_ppm = group.rate_ppm(chance, member);
             let wall_ms = chance.pick(&[0, 10_000, 3_600_000, 86_400_000]);
             let wall_ms = if chance.one_in(2) { wall_ms } else { -wall_ms };
@@ -225,7 +237,8 @@ impl Schedule {
 
     /// One process, so one machine, with clocks that keep time: they may be stepped, and sleep.
     fn draw_outside_machine(&mut self, chance: &mut Chance, slots: bool, single: bool) {
-        let config = Config::new(&self.outside[0]).expect("they were drawn to be valid");
+        let Some(settings) = self.outside.first() else { return };
+        let config = Config::new(settings).expect("they were drawn to be valid");
         let wall_ms = chance.pick(&[0, 10_000, -10_000, -600_000]);
         let clocks = Clocks::new(single, 0, chance.below(1_000_000), wall_ms);
         let machine = self.world.add_machine(config, clocks, None);
@@ -248,12 +261,14 @@ impl Schedule {
     /// Whether each slot that a trigger asks for must be run once the faults are over: none is given
     /// up, nobody else leads, and a trigger waits for as long as a dead runner's lease lasts.
     pub fn owes_slots(&self) -> bool {
-        let World { slots, machines, oracle, .. } = &self.world;
+        let World { slots, machines, sessions, oracle, .. } = &self.world;
         let runs_all = slots.as_ref().is_some_and(|plan| {
             (plan.policy, plan.missed) == (Policy::AtLeastOnce, Missed::All) && plan.patient
         });
         let alone = machines.iter().all(|machine| machine.runs_slots);
-        runs_all && alone && !self.wild && oracle.contract.always_dated
+        // The job of a member that whoever runs the schedule brings may go on to the end, and all others wait for it.
+        let idle = sessions.iter().all(|one| one.outside.is_none() || one.works.is_empty());
+        runs_all && alone && idle && !self.wild && oracle.contract.always_dated
     }
 
     fn draw_blows(&mut self, chance: &mut Chance) {
@@ -329,12 +344,6 @@ impl Schedule {
     }
 }
 
-fn draw_peers(peers: &mut PeerWorld, chance: &mut Chance, group: &Group, between: Between) {
-    peers.settings = group.peer_settings.clone();
-    peers.repeats = between.repeats;
-    peers.trouble = chance.pick(&[0, 100, 500]);
-}
-
 fn draw_manners(chance: &mut Chance, group: &Group) -> Manners {
     let (lease_ms, apart_ms) = (group.max_lease_ms, group.store_skew_ms);
     let relayed_per_mille = chance.pick(&[0, 0, 0, 200, 1_000]);
@@ -350,9 +359,7 @@ fn draw_manners(chance: &mut Chance, group: &Group) -> Manners {
         unquoted: chance.one_in(8),
         aws: chance.one_in(2),
         credentials_ms: chance.one_in(3).then_some(3 * lease_ms),
-        unmodified: false,
-        unchanged: false,
-        moving: false,
+        ..Manners::default()
     }
 }
 
@@ -409,11 +416,6 @@ impl Group {
         }
         let between = chance.below(2 * self.worst_ppm + 1) as i64 - worst;
         chance.pick(&[0, worst, -worst, between, worst, -worst])
-    }
-
-    fn config(&self, chance: &mut Chance, name: u64, member: u64, cron: bool) -> Config {
-        let settings = self.settings(chance, name, member, cron);
-        Config::new(&settings).expect("they were drawn to be valid")
     }
 
     fn settings(&self, chance: &mut Chance, name: u64, member: u64, cron: bool) -> Settings {

@@ -48,9 +48,7 @@ impl Less {
     fn run(&self, seed: Seed) -> Ended {
         let schedule = self.draw(seed);
         let cast = schedule.cast();
-        let mut running = Running::new(schedule, true);
-        while running.step(u64::MAX) {}
-        let mut ended = running.finish(seed);
+        let mut ended = Running::new(schedule, true).to_end(seed);
         ended.lines.splice(0..0, cast);
         ended
     }

@@ -10,10 +10,11 @@ use edgelect::store::{Condition, Outcome};
 use super::chance::Chance;
 use super::clocks::EPOCH_MS;
 use super::member::Session;
-use super::oracle::{Aim, Look};
+use super::oracle::{Aim, Look, Sight, View};
 use super::report::Kind;
 use super::slot_oracle::End;
-use super::world::{Event, World};
+use super::store::Shown;
+use super::world::{Event, Turn, World};
 
 /// One seed in so many runs slots.
 const ONE_IN: u64 = 4;
@@ -213,6 +214,13 @@ impl Triggered {
         self.runs.iter().any(|ran| ran.slot_ms == slot_ms && ran.ended == Some(Ended::Done))
     }
 
+    /// The job of a term has ended.
+    pub fn ends(&mut self, term: u64, ended: Ended) {
+        if let Some(ran) = self.runs.iter_mut().find(|ran| ran.term == term) {
+            ran.ended = Some(ended);
+        }
+    }
+
     /// What the runner reports, word by word as `src/scheduled.rs` says it.
     pub fn outcome(&self, own_ms: Option<u64>) -> &'static str {
         let own = self.runs.iter().rev().find(|ran| Some(ran.slot_ms) == own_ms);
@@ -234,6 +242,10 @@ impl World {
         slot_ms.saturating_sub(EPOCH_MS)
     }
 
+    fn slot_runners(&self) -> Vec<usize> {
+        (0..self.machines.len()).filter(|m| self.machines[*m].runs_slots).collect()
+    }
+
     /// The first slot after the schedule has begun.
     pub fn first_slot(&mut self) {
         let Some(plan) = &self.slots else { return };
@@ -249,8 +261,7 @@ impl World {
         self.at(at_ms, Event::Slot { slot_ms: next_ms });
         let due_ms = Self::slot_true_ms(slot_ms);
         let skipped = !self.healed && self.chance.per_mille(plan.skipped_per_mille);
-        let runners: Vec<usize> =
-            (0..self.machines.len()).filter(|m| self.machines[*m].runs_slots).collect();
+        let runners = self.slot_runners();
         if skipped {
             self.tally.fault(Kind::SlotSkipped);
         }
@@ -288,8 +299,7 @@ impl World {
         if self.store.object.is_none() && self.chance.one_in(2) {
             self.old_dates_until_ms = self.now_ms + self.chance.span(late_ms);
         }
-        let runners: Vec<usize> =
-            (0..self.machines.len()).filter(|m| self.machines[*m].runs_slots).collect();
+        let runners = self.slot_runners();
         for _ in 0..2 {
             if slot_ms > 0 && self.chance.one_in(2) {
                 let machine = self.chance.pick(&runners);
@@ -326,12 +336,12 @@ impl World {
         let own_ms = self.sessions[session].election.own_slot_ms();
         let slot_ms = self.sessions[session].election.slot_ms();
         let previous = self.sessions[session].election.previous_slot().cloned();
-        let Some(trigger) = &mut self.sessions[session].trigger else { return };
+        if self.sessions[session].trigger.is_none() {
+            return;
+        }
         let slot_ms = slot_ms.unwrap_or(0);
         self.oracle.check_previous(session, previous.as_ref());
-        let again = self.oracle.slot_begins(session, (slot_ms, term), trigger);
-        trigger.claims.clear();
-        trigger.runs.push(Ran { slot_ms, term, ended: None });
+        let again = self.slot_runs(session, (slot_ms, term));
         self.history.note(self.now_ms, || {
             let slot_ms = slot_ms as i64 - EPOCH_MS as i64;
             format!("s{session} runs the job of slot {:.3}s in term {term}", slot_ms as f64 / 1e3)
@@ -349,10 +359,19 @@ impl World {
         if plan.meddled && !self.healed && self.chance.one_in(2) {
             let in_ms = self.chance.span(plan.early_ms / 6);
             self.trouble_until(self.now_ms + in_ms);
-            self.after(in_ms, Event::Meddle);
+            self.after(in_ms, Event::Turn(Turn::Meddle));
         }
         self.trouble_until(self.now_ms + job_ms);
         self.after(job_ms, Event::JobEnds { session, term });
+    }
+
+    /// A session runs a slot in a term; whether that is a rerun.
+    pub fn slot_runs(&mut self, session: usize, (slot_ms, term): (u64, u64)) -> bool {
+        let Some(trigger) = &mut self.sessions[session].trigger else { return false };
+        let again = self.oracle.slot_begins(session, (slot_ms, term), trigger);
+        trigger.claims.clear();
+        trigger.runs.push(Ran { slot_ms, term, ended: None });
+        again
     }
 
     /// A job has ended by itself.
@@ -379,9 +398,7 @@ impl World {
         let state = &mut sessions[session];
         state.works.retain(|running| *running != term);
         let Some(trigger) = &mut state.trigger else { return };
-        if let Some(ran) = trigger.runs.iter_mut().find(|ran| ran.term == term) {
-            ran.ended = Some(ended);
-        }
+        trigger.ends(term, ended);
         if !state.alive {
             return;
         }
@@ -427,16 +444,20 @@ impl World {
 
     /// The closing write of a slot is over.
     pub fn slot_closed(&mut self, look: Look, term: u64, recorded: bool) {
-        let session = look.session;
-        if let Some(trigger) = &mut self.sessions[session].trigger {
+        if let Some(trigger) = &mut self.sessions[look.session].trigger {
             trigger.closed_mono_ms = Some(look.now.mono_ms);
         }
-        let written = self.oracle.closed(session, term);
-        require!(self.oracle, written || !recorded, "slot: what is recorded is in the store";
-            "s{session} says that the end of term {term} is recorded");
         if recorded {
-            self.tally.fault(Kind::SlotRecorded);
+            self.slot_recorded(look.session, term);
         }
+    }
+
+    /// A session says that the end of a slot is in the store.
+    pub fn slot_recorded(&mut self, session: usize, term: u64) {
+        self.tally.fault(Kind::SlotRecorded);
+        let written = self.oracle.closed(session, term);
+        require!(self.oracle, written, "slot: what is recorded is in the store";
+            "s{session} says that the end of term {term} is recorded");
     }
 
     pub fn slots_over(&mut self, look: Look, why: SlotsOver) {
@@ -504,6 +525,19 @@ impl World {
         });
         require!(self.oracle, claim.is_none() || !silent, "slot: unknown is told";
             "s{session} reports {outcome}, while its claim {claim:?} landed or may land");
+        // Its own claim, too late for its job, is the newest that it was shown.
+        let View { sight, name, .. } = &self.oracle.views[session];
+        let late = |sight: &Sight| match &sight.shown {
+            Shown::Lease(lease) => {
+                let open = (lease.slot, lease.slot_done) == (own_ms, Some(false));
+                open && lease.session.as_ref() == Some(name)
+            }
+            Shown::Other(_) => false,
+        };
+        let idle = own_ms.is_some_and(|slot_ms| !trigger.began(slot_ms));
+        let late = idle && sight.as_ref().is_some_and(late);
+        require!(self.oracle, !late || !matches!(outcome, "skipped" | "taken"), "slot: a late claim is told";
+            "s{session} reports {outcome} of its slot, which it has claimed");
     }
 
     /// A trigger ends within its budget, what its last claim may take, and a request once it leads nothing.

@@ -11,7 +11,7 @@ use super::network::{Fate, Trouble};
 use super::oracle::Contract;
 use super::schedule::foreign_record;
 use super::store::Manners;
-use super::world::{Event, Script, World};
+use super::world::{Script, World};
 
 pub const LEASE_MS: u64 = 15_000;
 pub const MARGIN_MS: u64 = 1_500;
@@ -179,31 +179,23 @@ impl Stage {
 
     /// How often a machine's sessions were told that they lead.
     pub fn acquired(&self, machine: usize) -> usize {
-        self.count(machine, |told| matches!(told, Told::Acquired { .. }))
+        self.told(machine).filter(|told| matches!(told, Told::Acquired { .. })).count()
     }
 
     /// Why a machine's sessions lost their terms, in order.
     pub fn lost(&self, machine: usize) -> Vec<LostReason> {
-        let told = self.world.told.iter().flatten();
-        let of_machine =
-            told.filter(|(session, _)| self.world.sessions[*session].machine == machine);
         let reason = |told: &Told| match told {
             Told::Lost { reason, .. } => Some(*reason),
             _ => None,
         };
-        of_machine.filter_map(|(_, told)| reason(told)).collect()
+        self.told(machine).filter_map(reason).collect()
     }
 
-    pub fn failed(&self, machine: usize) -> usize {
-        self.count(machine, |told| matches!(told, Told::Failed(_)))
-    }
-
-    fn count(&self, machine: usize, which: impl Fn(&Told) -> bool) -> usize {
+    /// What a machine's sessions told their applications.
+    fn told(&self, machine: usize) -> impl Iterator<Item = &Told> {
         let told = self.world.told.iter().flatten();
-        told.filter(|(session, told)| {
-            self.world.sessions[*session].machine == machine && which(told)
-        })
-        .count()
+        let of_machine = move |session: usize| self.world.sessions[session].machine == machine;
+        told.filter(move |(session, _)| of_machine(*session)).map(|(_, told)| told)
     }
 
     /// The readable record in the store.
@@ -232,11 +224,5 @@ impl Stage {
         let (requests, answers) = (true, false);
         let says = refused.then_some(Trouble::ServerError);
         self.world.outage = Cut { until_ms, requests, answers, says, writes: false };
-    }
-
-    /// Lets a machine run again that was down.
-    pub fn start(&mut self, machine: usize) {
-        self.world.after(0, Event::Start { machine });
-        self.run(1);
     }
 }

@@ -160,12 +160,17 @@ impl ModelStore {
 
     /// An operator's hand: no condition.
     pub fn put(&mut self, now_ms: u64, body: &[u8]) {
+        self.put_by(now_ms, body, 0);
+    }
+
+    /// The same by this front end.
+    pub fn put_by(&mut self, now_ms: u64, body: &[u8], front_end: usize) {
         let version = self.etag(body);
         let shown = Shown::of(lease::read(body));
         if self.born_ms.contains_key(&version) {
             self.again.insert(version.clone());
         }
-        let (bytes, modified_s) = (Some(Rc::from(body)), self.clock_s(now_ms, 0));
+        let (bytes, modified_s) = (Some(Rc::from(body)), self.clock_s(now_ms, front_end));
         self.change(now_ms, Object { version, shown, bytes, modified_s, write: None });
     }
 

@@ -7,12 +7,11 @@ use edgelect::election::{Event as Told, Input, LostReason, PeerAnswer, Step};
 use edgelect::lease::{Ask, Reading};
 use edgelect::slots::Schedule;
 use edgelect::store::{Answer, Facts, Fault, FaultKind, Outcome};
-
-use super::told;
-use super::wire::Client;
+use serde::{Deserialize, Serialize};
 
 use super::chance::Chance;
 use super::clocks::Clocks;
+use super::foreign::{self, ForeignMembers};
 use super::member::{Cron, Cut, Due, Flight, Machine, Session};
 use super::network::{Fate, Weather};
 use super::operator::{self, Operator};
@@ -25,6 +24,8 @@ use super::requests::{Reply, Request};
 use super::resource::Resource;
 use super::slots::Plan;
 use super::store::{Manners, ModelStore};
+use super::told;
+use super::wire::Client;
 
 /// Something that happens at one true instant.
 #[derive(Clone, Debug)]
@@ -71,16 +72,14 @@ pub enum Event {
     OperatorAsks,
     /// Its request arrives at the store.
     OperatorArrives { asked: operator::Asked },
-    /// The schedule's next fault.
-    Chaos,
-    /// Somebody's hand on the object, soon after a slot was claimed.
-    Meddle,
-    /// No faults from here on.
-    Heal,
+    /// What a member of another make does.
+    Foreign { member: usize, turn: u64, act: foreign::Act },
+    /// Something that whoever runs the schedule does.
+    Turn(Turn),
 }
 
 /// What stands between the election and the store.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Depth {
     /// A store in the election's own words.
     #[default]
@@ -92,8 +91,11 @@ pub enum Depth {
 /// What a step was for whoever runs the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
+    /// The schedule's next fault.
     Chaos,
+    /// Somebody's hand on the object, soon after a slot was claimed.
     Meddle,
+    /// No faults from here on.
     Heal,
     Usual,
 }
@@ -140,6 +142,7 @@ pub struct World {
     pub claims_early: bool,
     pub writes_apart_ms: u64,
     pub operator: Option<Operator>,
+    pub foreign: Option<ForeignMembers>,
     /// The cron whose triggers run slots, and its jobs.
     pub slots: Option<Plan>,
     /// Until when something on the way answers all reads with an old `Date`.
@@ -230,9 +233,7 @@ impl World {
             return Some(Turn::Usual);
         }
         let turn = match event {
-            Event::Chaos => Turn::Chaos,
-            Event::Meddle => Turn::Meddle,
-            Event::Heal => Turn::Heal,
+            Event::Turn(turn) => turn,
             _ => Turn::Usual,
         };
         self.happen(event);
@@ -348,7 +349,8 @@ impl World {
             }
             Event::OperatorAsks => self.operator_asks(),
             Event::OperatorArrives { asked } => self.operator_arrives(asked),
-            Event::Chaos | Event::Meddle | Event::Heal => {}
+            Event::Foreign { member, turn, act } => self.foreign_acts(member, turn, act),
+            Event::Turn(_) => {}
         }
     }
 
@@ -378,11 +380,19 @@ impl World {
                 true => member.authority(look.now),
                 false => member.election.clone().authority(look.now),
             };
-            if noticed || authority.is_some() {
+            // A process that stands still, or goes on at this instant, has not seen that a term is over by a wall clock which is put
+            // right meanwhile.
+            let still = self.machines[member.machine].paused_until_ms >= self.now_ms;
+            let unseen = member.outside.is_some() && still;
+            if (noticed && !unseen) || authority.is_some() {
                 self.oracle.looked(look, authority, false);
             }
             if let Some(authority) = authority {
                 let another = (session, authority.term);
+                if let Some(acting) = self.foreign.as_ref().and_then(|some| some.acts(self.now_ms))
+                {
+                    self.oracle.beside(another, acting);
+                }
                 if let Some(first) = leader.replace(another) {
                     self.oracle.leaders(first, another);
                 }
@@ -501,9 +511,14 @@ impl World {
         self.drive(session);
     }
 
+    /// A timer fired: on a single clock that is how a step back shows itself.
     fn fired(&mut self, session: usize, due: Due) {
-        let machine = self.sessions[session].machine;
-        self.sessions[session].fired(&self.machines[machine].clocks, self.now_ms, due);
+        const TIMER_ROUNDING_MS: u64 = 2;
+        let state = &mut self.sessions[session];
+        let clocks = &self.machines[state.machine].clocks;
+        if clocks.single && clocks.mono_ms(self.now_ms) + TIMER_ROUNDING_MS < due.mono_ms {
+            state.early_timers += 1;
+        }
     }
 
     fn on_timeout(&mut self, session: usize, operation: usize) {

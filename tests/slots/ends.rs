@@ -1,9 +1,11 @@
-//! What a trigger reports in the end, and what the record says then: stops, lost answers, budgets.
+//! What a trigger reports in the end, and what the record says then: stops, lost answers, budgets, slots of others.
 
-use edgelect::SlotOutcome::{Done, Lost, Skipped, Unknown};
+use edgelect::SlotOutcome::{Done, Lost, Skipped, Taken, Unknown};
 use edgelect::election::SlotsOver;
-use edgelect::{Missed, Policy, lead};
+use edgelect::lease::Past;
+use edgelect::{Missed, Policy};
 
+use crate::driver::lead::begin;
 use crate::driver::prelude::*;
 use crate::slots::world::*;
 
@@ -64,6 +66,25 @@ fn a_stop_or_a_fault_is_told_as_what_it_left_of_the_slot() {
     }
 }
 
+/// The machine stands still at any moment: also between the claim and the job.
+#[test]
+fn whatever_was_claimed_is_told_as_a_run_also_where_its_job_could_not_be_begun() {
+    let mut unbegun = 0;
+    for reading in 1..60 {
+        let mut world = World::with_init(Dates::Both);
+        world.at(minute(0));
+        let host = world.machine.host.clone();
+        host.steps_at.set(reading);
+        let trigger = world.trigger(FIRST_MS, &once(), Job::Takes(10));
+        world.pass(3 * MINUTE_MS);
+        let report = trigger.report();
+        let claimed = world.lease().slot == Some(FIRST_MS) && report.outcome != Unknown;
+        assert_eq!(!report.runs.is_empty(), claimed, "{reading}: {report:?}");
+        unbegun += u32::from(report.outcome == Lost && world.ran().is_empty());
+    }
+    assert!(unbegun > 0, "it stood still there, too");
+}
+
 /// Work on an earlier slot uses the budget up; then a claim that surely landed was given up unread.
 #[test]
 fn a_claim_that_landed_after_the_budget_is_run() {
@@ -93,6 +114,7 @@ fn a_stop_in_the_turn_of_the_answer_is_released_at_once() {
     trigger.stop();
     world.pass(2_000);
     assert!(trigger.ended() && world.lease().released(), "ended {}", trigger.ended());
+    assert_eq!(trigger.outcome(), Lost, "it was claimed, and its job never began");
 }
 
 /// `lead` had the same hole: it waited for the fence, and released nothing.
@@ -100,18 +122,45 @@ fn a_stop_in_the_turn_of_the_answer_is_released_at_once() {
 fn a_stop_in_the_turn_of_the_answer_releases_under_lead() {
     let mut world = World::with_init(Dates::Both);
     let open = world.hold_answer();
-    let handle = Handle::new(Election::new(config(), "l".to_owned(), 3));
-    let ended = Rc::new(Cell::new(false));
-    let (store, host) = (world.wire(), world.machine.host.clone());
-    let (leading, told) = (handle.clone(), Rc::clone(&ended));
-    world.machine.run(async move {
-        let work = async |_| std::future::pending::<()>().await;
-        let _ = lead(&leading, &store, &host, work).await;
-        told.set(true);
-    });
+    let (handle, ended) =
+        begin(&world.machine, world.wire(), config(), async |_| std::future::pending().await);
     world.pass(100);
     open.send(()).expect("the claim is under way");
     handle.tell(Input::Stop { park: false });
     world.pass(2_000);
-    assert!(ended.get() && world.lease().released(), "ended {}", ended.get());
+    assert!(ended.borrow().is_some() && world.lease().released(), "ended {ended:?}");
+}
+
+/// The outcomes of the slots in the record's history, by minute.
+fn slots_told(world: &World) -> Vec<(u64, String)> {
+    let lease = world.lease();
+    let slots = lease.history.entries().iter().filter_map(|past| match past {
+        Past::Slot(past) => Some(((past.slot - FIRST_MS) / MINUTE_MS, past.outcome.clone())),
+        Past::Term(_) => None,
+    });
+    slots.collect()
+}
+
+#[test]
+fn who_finds_a_slot_taken_is_told_by_whom_and_whether_it_finished() {
+    let mut world = World::with_init(Dates::Both);
+    let taken = |world: &mut World| {
+        let report = world.fires(1_000, 0, &once(), Job::Takes(10)).report();
+        assert_eq!((report.outcome, report.previous), (Taken, None));
+        let taken = report.taken.expect("the record names it");
+        (taken.slot, taken.by.clone(), taken.finished(), taken.outcome)
+    };
+    let running = world.fires(1_000, 0, &once(), Job::Takes(10_000));
+    let by = Some("m".to_owned());
+    assert_eq!(taken(&mut world), (FIRST_MS, by.clone(), false, "open".to_owned()));
+    world.pass(12_000);
+    assert_eq!(running.outcome(), Done);
+    assert_eq!(taken(&mut world), (FIRST_MS, by.clone(), true, "ok".to_owned()));
+    // A leader that runs no slots says nothing else of it, and is not who ran it.
+    world.lead(5_000);
+    assert_eq!(world.lease().leader_id, "L");
+    assert_eq!(taken(&mut world), (FIRST_MS, by, true, "ok".to_owned()));
+    assert_eq!(slots_told(&world), [(0, "ok".to_owned())], "it is told once");
+    world.lead(5_000);
+    assert_eq!(slots_told(&world), [(0, "ok".to_owned())]);
 }

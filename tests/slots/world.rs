@@ -87,7 +87,7 @@ pub struct Odd {
 impl Odd {
     fn bend(&self, body: &[u8], outcome: Outcome) -> Outcome {
         self.writes.set(self.writes.get() + 1);
-        let slot_ms = lease_of(body).and_then(|lease| lease.slot);
+        let slot_ms = lease_of(body).slot;
         let this = slot_ms.is_some() && slot_ms == self.loses_slot.get();
         if this {
             self.loses_slot.set(None);
@@ -126,13 +126,6 @@ impl Odd {
             }
         }
         Answer { outcome, facts }
-    }
-}
-
-pub fn lease_of(body: &[u8]) -> Option<Lease> {
-    match lease::read(body) {
-        Reading::Lease(lease) => Some(*lease),
-        _ => None,
     }
 }
 
@@ -295,7 +288,7 @@ impl World {
     }
 
     pub fn lease(&self) -> Lease {
-        lease_of(&self.body()).expect("a record that can be read")
+        lease_of(&self.body())
     }
 
     /// Writes what somebody else would, whatever is there.

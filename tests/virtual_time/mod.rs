@@ -1,10 +1,10 @@
 //! A host whose time is virtual, what runs on it, and a store that can be made to hang.
 
 use std::cell::{Cell, RefCell};
-use std::future::Future;
-use std::pin::{Pin, pin};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Poll, Waker};
 
 use edgelect::clock::Now;
 use edgelect::election::{Event, Input};
@@ -49,23 +49,6 @@ pub struct Virtual {
     timers: Rc<RefCell<Vec<(u64, Waker)>>>,
 }
 
-struct Sleep {
-    host: Virtual,
-    due_ms: u64,
-}
-
-impl Future for Sleep {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        if self.host.now_ms.get() >= self.due_ms {
-            return Poll::Ready(());
-        }
-        self.host.timers.borrow_mut().push((self.due_ms, context.waker().clone()));
-        Poll::Pending
-    }
-}
-
 impl Host for Virtual {
     fn now(&self) -> Now {
         let readings = self.steps_at.get();
@@ -82,7 +65,15 @@ impl Host for Virtual {
             never_ms if ms >= never_ms => std::future::pending().await,
             _ => return,
         }
-        Sleep { host: self.clone(), due_ms: self.now_ms.get() + ms }.await;
+        let due_ms = self.now_ms.get() + ms;
+        poll_fn(|context| {
+            if self.now_ms.get() >= due_ms {
+                return Poll::Ready(());
+            }
+            self.timers.borrow_mut().push((due_ms, context.waker().clone()));
+            Poll::Pending
+        })
+        .await;
     }
 
     fn random(&self) -> Result<[u8; 16], String> {

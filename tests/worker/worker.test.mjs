@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
 import { describe, test } from 'node:test';
+import * as wasm from '../../build/worker/edgelect.js';
+import { inRoot } from '../../js/tools/paths.mjs';
 import { bucketOptions, getLease, until } from '../js/bucket.mjs';
 import { kept, startProxy } from '../js/servers.mjs';
 import { healthy, isolate, newGroup, outcomes } from './isolate.mjs';
+
+test('these tests run on Node 24', () => assert.equal(process.versions.node.split('.')[0], '24'));
 
 // Most of a tick is waiting.
 describe('the Worker', { concurrency: 3 }, () => {
@@ -43,4 +48,24 @@ describe('the Worker', { concurrency: 3 }, () => {
     const most = 1 + Math.floor((performance.now() - startMs) / 1_000);
     assert.ok(proxy.seen.length - 1 <= most, `${proxy.seen.length - 1} reads for ten questions, ${most} would do`);
   });
+});
+
+/** What workerd has no use for, or refuses, outside of an event. */
+const REFUSED = [[globalThis, 'fetch'], [globalThis, 'setTimeout'], [globalThis.crypto, 'getRandomValues'], [Date, 'now']];
+
+test('an isolate that starts rehearses a slot, without a clock, a timer, randomness or a request', () => {
+  wasm.initSync({ module: fs.readFileSync(inRoot('build/worker/edgelect_bg.wasm')) });
+  const own = REFUSED.map(([object, name]) => Object.getOwnPropertyDescriptor(object, name));
+  const refuse = (name) => () => {
+    throw new Error(`${name} is called`);
+  };
+  for (const [object, name] of REFUSED) Object.defineProperty(object, name, { configurable: true, value: refuse(name) });
+  try {
+    assert.equal(wasm.rehearse(), true);
+  } finally {
+    REFUSED.forEach(([object, name], index) => {
+      if (own[index]) Object.defineProperty(object, name, own[index]);
+      else delete object[name];
+    });
+  }
 });

@@ -12,7 +12,7 @@ use edgelect::election::{LostReason, SlotsOver};
 use edgelect::json::Object;
 use edgelect::peer::HealthAnswer;
 use edgelect::request;
-use edgelect::slots::{Missed, Policy, Schedule as Slots};
+use edgelect::slots::Schedule as Slots;
 use serde_json::{Value, json};
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -237,11 +237,12 @@ impl Faces {
         status: u16,
         proof: Option<String>,
         body: String,
+        of_record: bool,
     ) {
         let Some(question) = self.questions.remove(&number) else { return };
         let answer = HealthAnswer { proof, ..HealthAnswer::of(status, body) };
         let session = session.map(|session| session as usize);
-        self.world().outside_answers_peer(session, &question, answer);
+        self.world().outside_answers_peer(session, &question, answer, of_record);
     }
 
     pub fn abandon(&mut self, session: u32, request: u32) {
@@ -295,7 +296,7 @@ impl Faces {
             trigger.over = Some(SlotsOver::NewGroup);
         }
         for term in recorded {
-            self.world().outside_recorded(session as usize, term as u64);
+            self.world().slot_recorded(session as usize, term as u64);
         }
         self.world().reports(session as usize, outcome);
     }
@@ -320,7 +321,7 @@ impl Faces {
         let lease = outside.landed.as_ref().or(outside.asked_before.as_ref())?;
         let request = lease.operator.as_ref()?;
         let told = json!({
-            "own": own, "ask": format!("{:?}", request.ask), "by": request.by, "why": request.why,
+            "own": own, "ask": request.ask.name(), "by": request.by, "why": request.why,
             "untilMs": request.until_ms, "term": request.term, "session": request.session,
         });
         Some(told.to_string())
@@ -380,6 +381,7 @@ impl Faces {
 
     /// The schedule is over: what is judged from here on is what is left of its members.
     pub fn close(&mut self) {
+        self.running.as_mut().expect("it is under way").judge_end();
         self.broken = self.world().oracle.violation.take();
         self.world().oracle.contract.wild = true;
     }
@@ -439,15 +441,7 @@ fn answer((request, answer): &(usize, Result<request::Response, String>)) -> Val
 }
 
 fn trigger(number: usize, slots: &Slots) -> Value {
-    let policy = match slots.policy {
-        Policy::AtMostOnce => "atMostOnce",
-        Policy::AtLeastOnce => "atLeastOnce",
-    };
-    let missed = match slots.missed {
-        Missed::Skip => "skip",
-        Missed::Latest => "latest",
-        Missed::All => "all",
-    };
+    let (policy, missed) = (slots.policy.name(), slots.missed.name());
     json!({
         "number": number, "slot": slots.slot_ms, "trueMs": slots.slot_ms.map(|ms| ms as i64 - EPOCH_MS as i64),
         "options": {

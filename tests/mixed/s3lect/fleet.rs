@@ -1,6 +1,6 @@
 //! Edgelect's electors and stand-ins for S3lect's members in one group, under one seed; and what the store has accepted.
 
-use super::member::{Bug, Rules, S3lect};
+use super::member::{Rules, S3lect};
 use crate::driver::prelude::*;
 use crate::mixed::bucket::Bucket;
 use crate::mixed::coordinator::Coordinator;
@@ -13,8 +13,6 @@ pub struct Course {
     /// How far a foreign wall clock may be from the store's.
     pub foreign_off_ms: u64,
     pub failing_per_mille: u64,
-    /// Whether the fleet must have a leader once nothing fails any more.
-    pub lives: bool,
 }
 
 pub struct Place {
@@ -41,8 +39,7 @@ impl Group for Place {
     fn ours(fleet: &Fleet) -> Member {
         let name = format!("ours-{}", fleet.next_number());
         let host = fleet.host();
-        let follow = [Follow::Tight, Follow::Balanced, Follow::Frugal];
-        let follow = Some(follow[fleet.below(3) as usize]);
+        let follow = Some(fleet.pick(&[Follow::Tight, Follow::Balanced, Follow::Frugal]));
         let settings = Settings { server_id: Some(name.clone()), follow, ..Settings::default() };
         let election = new_election(&host, config_of(settings)).expect("it has chance");
         let handle = Handle::new(election);
@@ -61,7 +58,7 @@ impl Group for Place {
         fleet.place.bucket.failing_per_mille.set(0);
         fleet.run(180_000);
         let mut broken = stored(&fleet.place.bucket);
-        if fleet.place.course.lives && fleet.ours_leads().is_none() {
+        if fleet.ours_leads().is_none() {
             broken.push("nobody leads in the end".to_owned());
         }
         fleet.observer.violations.borrow_mut().extend(broken);
@@ -81,17 +78,15 @@ impl Fleet {
 
     pub fn start_theirs(&self) -> Coordinator<S3lect> {
         let (rules, name) = (self.place.course.rules, format!("s3lect-{}", self.next_number()));
-        let (bucket, offsets) = (self.place.bucket.another_way(), [0, 120, -570]);
-        let offset_minutes = offsets[self.below(3) as usize];
+        let bucket = self.place.bucket.another_way();
+        let offset_minutes = self.pick(&[0, 120, -570]);
         let (known, looks_ms) = Default::default();
         let lock = S3lect { rules, bucket, offset_minutes, known, looks_ms };
         let host = self.time.ahead(self.off_ms(self.place.course.foreign_off_ms));
         let Rules { grace_ms, leader_timeout_ms, frequent_ms, .. } = rules;
-        let late = rules.bug == Some(Bug::ActsAfterResigning);
         self.coordinate(Coordinator {
             by_state: true,
             grace_ms,
-            lingers_ms: if late { leader_timeout_ms } else { 0 },
             ..Coordinator::new(&name, lock, host, leader_timeout_ms, frequent_ms)
         })
     }

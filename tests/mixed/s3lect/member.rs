@@ -1,11 +1,10 @@
 //! A stand-in for a member of S3lect's own make, by the rules of its document and by nothing else: it judges by its
 //! own wall clock, renews by a Get and a PutIfMatch, and marks a resignation by the zero time.
 
-use super::go;
-use super::go::{Record, Time};
 use crate::driver::prelude::*;
 use crate::mixed::bucket::Bucket;
 use crate::mixed::coordinator::Lock;
+use worlds::sim::go::{self, Record, Time};
 
 /// The settings of the document, and what the document leaves to the code.
 #[derive(Clone, Copy)]
@@ -17,18 +16,6 @@ pub struct Rules {
     pub grace_ms: u64,
     /// The HTTP client's own.
     pub request_timeout_ms: u64,
-    pub bug: Option<Bug>,
-}
-
-/// What a member may do wrong, so that the oracle can be seen to notice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bug {
-    /// A failed update does not end its leadership.
-    NeverResigns,
-    /// It writes without a condition.
-    Unconditional,
-    /// It acts until its resignation is written, and goes on for a while.
-    ActsAfterResigning,
 }
 
 impl Rules {
@@ -38,14 +25,7 @@ impl Rules {
         leader_timeout_ms: 15_000,
         grace_ms: 15_000,
         request_timeout_ms: 1_000,
-        bug: None,
     };
-
-    /// The longest that it acts after its last update landed: the answer, an interval, a Get and a PutIfMatch of
-    /// three attempts each.
-    pub fn longest_unrenewed_ms(&self) -> u64 {
-        self.request_timeout_ms + self.frequent_ms + 2 * (3 * self.request_timeout_ms + 1_100)
-    }
 }
 
 /// Where it reads and writes, and by which rules. Clones are the same member's.
@@ -65,9 +45,7 @@ impl Lock for S3lect {
     /// An update of a leader, or one look of a follower.
     async fn take(&self, id: &str, leads: bool, _lease_ms: u64, clock: &Virtual) -> Option<u64> {
         if leads {
-            let goes_on = self.renew(id, self.now(clock)).await;
-            let goes_on = goes_on || self.rules.bug == Some(Bug::NeverResigns);
-            return goes_on.then_some(u64::MAX);
+            return self.renew(id, self.now(clock)).await.then_some(u64::MAX);
         }
         let began_ms = clock.now_ms.get();
         if began_ms < self.looks_ms.get() {
@@ -136,10 +114,6 @@ impl S3lect {
     async fn put(&self, id: &str, last_updated: Time, etag: Option<Version>) -> bool {
         let leader_addr = format!("{id}.example:8443");
         let body = go::marshal(&Record { leader_id: id.to_owned(), leader_addr, last_updated });
-        if self.rules.bug == Some(Bug::Unconditional) {
-            self.bucket.memory.overwrite(Some(body));
-            return true;
-        }
         let put = async || self.bucket.put_if_match(body.clone(), etag.clone()).await;
         self.tried(put).await == Some(true)
     }

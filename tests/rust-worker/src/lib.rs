@@ -45,10 +45,6 @@ pub async fn conform_r2(bucket: JsValue) -> usize {
     conformance::check(traits, store).await
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[wasm_bindgen(js_name = readR2)]
 pub async fn read_r2(bucket: JsValue, key: String) -> String {
     let store = R2Store::new(bucket.unchecked_into::<Bucket>(), &key);
@@ -75,20 +71,21 @@ pub async fn fetch(url: String, body: String, limit: usize) -> String {
 }
 
 #[wasm_bindgen(js_name = fetchFor)]
-pub async fn fetch_for(url: String, ms: u64) -> bool {
+pub async fn fetch_for(url: String, ms: u32) -> bool {
     let host = Workerd::new();
     let request = request::new(Method::GET, &url, &[], Vec::new()).expect("the URL is one");
     let fetching = pin!(host.fetch(request, 1_000_000));
-    matches!(select(fetching, pin!(host.sleep(ms))).await, Either::Left(_))
+    matches!(select(fetching, pin!(host.sleep(ms.into()))).await, Either::Left(_))
 }
 
 /// Sets a timer of `ms`, which is pending until the next call of this function is polled; says what the clock
 /// looked like at each stage.
 #[wasm_bindgen]
-pub async fn sleep(ms: u64, stop_after_ms: u64) -> String {
+pub async fn sleep(ms: u32, stop_after_ms: u32) -> String {
     let host = Workerd::new();
     let before = host.now();
-    let ended = match select(pin!(host.sleep(ms)), pin!(host.sleep(stop_after_ms))).await {
+    let (slept, stopped) = (host.sleep(ms.into()), host.sleep(stop_after_ms.into()));
+    let ended = match select(pin!(slept), pin!(stopped)).await {
         Either::Left(_) => "slept",
         Either::Right(_) => "dropped",
     };
@@ -108,10 +105,10 @@ impl Held {
         Self(Workerd::new())
     }
 
-    pub fn sleep(&self, ms: u64) -> js_sys::Promise {
+    pub fn sleep(&self, ms: u32) -> js_sys::Promise {
         let host = self.0.clone();
         js_sys::futures::future_to_promise(async move {
-            host.sleep(ms).await;
+            host.sleep(ms.into()).await;
             Ok(JsValue::UNDEFINED)
         })
     }
@@ -127,7 +124,8 @@ impl Held {
 /// Randomness, or why there is none.
 #[wasm_bindgen]
 pub fn random() -> String {
-    Workerd::new().random().map_or_else(|problem| problem, |bytes| hex(&bytes))
+    let hex = |bytes: [u8; 16]| bytes.map(|byte| format!("{byte:02x}")).concat();
+    Workerd::new().random().map_or_else(|problem| problem, hex)
 }
 
 /// A checkpoint beside the lease that the variables name: what a second term finds, whether the first is then refused, and
