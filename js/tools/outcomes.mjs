@@ -17,6 +17,8 @@ const REPORTER = fileURLToPath(new URL('outcomes-reporter.mjs', import.meta.url)
 export const LIVE = 'conformance_live';
 const RECORD = 'EDGELECT_OUTCOMES';
 const SUITE_LIMIT_MS = 5 * 60_000;
+/** A file that hangs is ended and named, long before its step is. */
+export const FILE_LIMIT = `--test-timeout=${10 * 60_000}`;
 /** Cargo.toml's test programs whose suites are no modules of their own, and the suites of `tests/real.rs`; all others are of `tests/all.rs`. */
 const PROGRAMS = ['layers', 'model', 'simulation', 'wasm'];
 const REAL = [LIVE, 'native', 'stores'];
@@ -70,7 +72,7 @@ export function casesOf(name) {
 export async function recordNode(command, node, files, { atOnce, env }) {
   const { file, remove } = destination();
   try {
-    await command(node, ['--test', `--test-concurrency=${atOnce}`, ...reporters(await usualReporter(node), file), ...files], env);
+    await command(node, ['--test', FILE_LIMIT, `--test-concurrency=${atOnce}`, ...reporters(await usualReporter(node), file), ...files], env);
   } finally {
     record(readOutcomes(file));
     remove();

@@ -8,7 +8,7 @@ import { runBounded } from './cleanup.mjs';
 import { withJsStores } from './js-stores.mjs';
 import { checkLicences } from './licences.mjs';
 import { withMinistack } from './ministack.mjs';
-import { LIVE, programFlags, recordNode, recordPassed } from './outcomes.mjs';
+import { FILE_LIMIT, LIVE, programFlags, recordNode, recordPassed } from './outcomes.mjs';
 import { packageChecks } from './package.mjs';
 import { HOST_NODE, NODE_24, ROOT, inRoot } from './paths.mjs';
 import { PlainError, seconds } from './run.mjs';
@@ -21,7 +21,7 @@ import { checkSizes } from './size.mjs';
 
 const STEP_LIMIT_MS = 45 * 60_000;
 // One file after another, on any number of cores: most of them start processes of their own.
-const TESTS = ['--test', '--test-concurrency=1'];
+const TESTS = ['--test', FILE_LIMIT, '--test-concurrency=1'];
 const WASM = ['--target', 'wasm32-unknown-unknown'];
 // These suites of tests/all.rs have a step of their own.
 const OWN_STEP = ['planted::'];
