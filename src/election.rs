@@ -254,6 +254,7 @@ enum Purpose {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Attempt {
     purpose: Purpose,
+    condition: Condition,
     anchor: Anchor,
     lease: Lease,
     /// The answer says that it was not done. Something on the way may have said so instead, so that its fence

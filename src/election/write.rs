@@ -62,7 +62,11 @@ impl Election {
             self.highest_term = self.highest_term.max(lease.term.unwrap_or(0));
         }
         let anchor = Anchor { sent: now, lease_ms: lease.lease_ms.unwrap_or(lease_ms), margin_ms };
-        self.remember(now, Attempt { purpose, anchor, lease: lease.clone(), rejected: false });
+        let (made, on) = (lease.clone(), condition.clone());
+        self.remember(
+            now,
+            Attempt { purpose, condition: on, anchor, lease: made, rejected: false },
+        );
         if matches!(purpose, Purpose::Reserve | Purpose::Claim) {
             self.claim_leaves(now, &condition, lease.slot.filter(|_| purpose == Purpose::Claim));
         }
@@ -125,6 +129,12 @@ impl Election {
             return self.plan_look(now, 0);
         };
         match outcome {
+            // No two bodies are the same (S4): what still has its old version was not written, or is not what was answered.
+            Outcome::Written { version: Some(version) }
+                if self.unresolved[index].condition == Condition::Match(version.clone()) =>
+            {
+                self.plan_look(now, 0);
+            }
             Outcome::Written { version: Some(version) } => {
                 self.failures = 0;
                 let attempt = self.unresolved.swap_remove(index);

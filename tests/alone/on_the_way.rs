@@ -8,7 +8,7 @@ use edgelect::store::{Facts, Outcome};
 use edgelect::{Follow, Settings};
 
 use crate::alone::told::{
-    AT_MS, Alone, LIVING, config, denied, found, record, settings, tombstone,
+    AT_MS, Alone, LIVING, config, denied, found, record, settings, text, tombstone,
 };
 
 const INTERVAL_MS: u64 = 5_000;
@@ -53,6 +53,25 @@ fn an_announced_park_that_is_long_over_or_years_away_multiplies_no_reads() {
         }
         assert!((2..=8).contains(&reads), "{park_at}: {reads} reads");
     }
+}
+
+/// No two bodies are the same (S4), and so no two versions.
+#[test]
+fn s4_a_success_that_names_the_version_it_was_to_replace_is_read_back() {
+    let mut alone = Alone::new(&settings());
+    alone.reads();
+    alone.found("\"t\"", &tombstone(1));
+    let (claim, _) = alone.claims();
+    alone.written("\"t\"");
+    assert!(!alone.leads(), "nothing says that it landed");
+    alone.reads();
+    alone.found("\"t\"", &text(&claim));
+    assert!(alone.leads(), "the record is its own");
+    let (renewal, _) = alone.renews();
+    alone.written("\"t\"");
+    alone.reads();
+    alone.found("\"u\"", &text(&renewal));
+    assert!(alone.leads(), "a store that was late with its ETag costs no term");
 }
 
 #[test]
