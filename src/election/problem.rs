@@ -113,11 +113,13 @@ impl Hash for Namesake {
 
 const TERM_TOO_HIGH: &str = "the lease object's term is above 2^52, so no member can give out a higher token, \
      and this member claims nothing. Stop all members, delete the object, wait for the \
-     longest lease, and start them with a termFloor that your data accepts";
+     longest lease, and start them with a termFloor that your data accepts. If the object \
+     shows a lower term, a false answer was read once: restart this member";
 
 const CONTRADICTED: &str = "the store refuses every write of this member, although each names the version \
      that the store showed last. Probably something between here and the store \
-     answers reads from a cache: remove it, or run `npx edgelect doctor` to find it";
+     answers reads from a cache, or refuses writes itself: remove it, or run \
+     `npx edgelect doctor` to find it";
 
 const LONG_WAIT: &str = "the lease object has not changed for more than two leases, and this member may \
      not claim it yet. If it waits out a lease that is longer than its own, this \

@@ -338,6 +338,10 @@ impl<'a, S: Store, H: Host> Probe<'a, S, H> {
             // Whatever it answered: this is what it did.
             return violated("refused a write and carried it out all the same");
         }
+        if winner.is_some() && !new && read.facts.cached {
+            let cached = "something on the way answers reads from a cache; take it out of the way";
+            return Finding::Unclear(cached.to_owned());
+        }
         if winner.is_some() && !new {
             return violated("does not show a write that it has just accepted");
         }
@@ -479,9 +483,10 @@ fn nothing_carried_out(step: Step, outcome: &Outcome) -> Finding {
             Finding::Unclear(cause.message.clone())
         }
         Outcome::Written { .. } => Finding::Unclear(
-            "a success without a version came back, and nothing was carried out".to_owned(),
+            "a success without a version came back, and nothing was carried out; something on the way may have answered"
+                .to_owned(),
         ),
-        _ => Finding::Unclear("the store refused it for once".to_owned()),
+        _ => Finding::Unclear("the store or something on the way refused it for once".to_owned()),
     }
 }
 

@@ -574,7 +574,7 @@ impl Heard {
 fn word(code: &str) -> &str {
     let code = code.rsplit('#').next().unwrap_or_default();
     let plain = code.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    if plain && code.len() <= 64 { code } else { "" }
+    if plain && code.len() <= heard::MAX_CODE_BYTES { code } else { "" }
 }
 
 #[derive(Serialize)]

@@ -520,7 +520,11 @@ impl Route53 {
         } else {
             (FaultKind::Nonsense, "Route 53 did not carry out the batch")
         };
-        let said = format!("{advice}; it said {}", quoted(first(heard.message.trim(), 300)));
+        let message = first(heard.message.trim(), 300);
+        let said = match quotes_request(heard.message) {
+            true => advice.to_owned(),
+            false => format!("{advice}; it said {}", quoted(message)),
+        };
         Outcome::Rejected(self.fault(exchange, heard, kind, &said))
     }
 
@@ -543,6 +547,16 @@ impl Route53 {
         let code = Some(heard.code.to_owned()).filter(|code| !code.is_empty());
         Fault { status: Some(heard.status), code, ..Fault::new(kind, message) }
     }
+}
+
+/// Whether a sentence of the service's may repeat a signature, a token or a key of the request.
+fn quotes_request(sentence: &str) -> bool {
+    let sentence = sentence.to_ascii_lowercase();
+    let part = |character: char| !character.is_ascii_alphanumeric() && !"+/=".contains(character);
+    ["aws4", "signature", "credential", "token", "authorization"]
+        .iter()
+        .any(|name| sentence.contains(name))
+        || sentence.split(part).any(|part| part.len() >= 40)
 }
 
 fn action(exchange: &Exchange) -> &'static str {

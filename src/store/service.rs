@@ -131,6 +131,7 @@ pub(super) const NO_URL: &str = "nothing was sent: the address is no URL";
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tried {
     clock: bool,
+    unlearned: bool,
     refreshed: bool,
 }
 
@@ -231,6 +232,12 @@ impl Service {
         if !tried.refreshed && (expired || self.learned.borrow_mut().reasked.asks(code, wall_ms)) {
             tried.refreshed = true;
             return Some(Next::Refresh);
+        }
+        let learned = &mut *self.learned.borrow_mut();
+        if WRONG_CLOCK.contains(&code) && !tried.unlearned && learned.clock_offset_ms != 0 {
+            // Something on the way may set `Date`, and the own clock be right.
+            (tried.unlearned, learned.clock_offset_ms) = (true, 0);
+            return Some(Next::Again);
         }
         None
     }

@@ -650,6 +650,23 @@ fn expired_credentials_and_unknown_keys_are_asked_for_anew_and_a_wrong_clock_is_
 }
 
 #[test]
+fn a_clock_that_a_false_date_taught_is_given_up_when_the_service_refuses_it() {
+    let store = store();
+    let refused = |code: &str| with(error(400, code), "date", &http_date(NOW_MS + 600_000));
+    let signed = |request: &Request| header(request, "x-amz-date").map(str::to_owned);
+    let mut talk = Talk::new(&store, read());
+    let right = signed(&talk.sends());
+    // The key was changed a moment ago, and something on the way sets `Date`.
+    let by_date = talk.again(refused("InvalidSignatureException"));
+    assert_ne!(signed(&by_date), right);
+    let fresh = talk.refreshed(refused("InvalidSignatureException"));
+    assert_ne!(signed(&fresh), right);
+    assert_eq!(signed(&talk.again(refused("InvalidSignatureException"))), right);
+    talk.ends(found(&theirs(NOW_S)));
+    assert_eq!(signed(&sent(&store, read())), right);
+}
+
+#[test]
 fn a_body_that_is_no_record_is_not_sent() {
     for body in [&b"\xff\x00"[..], b"", b"{}", br#"{"leaderID":""}"#] {
         let sent = Talk::new(&store(), write(body, Condition::Absent)).tries(&credentials());

@@ -297,6 +297,12 @@ fn a_batch_refused_for_another_reason_was_not_carried_out_and_says_why() {
     let answers = [error(400, "InvalidChangeBatch", later)];
     let faults = mean(store, &[create()], answers, Rejected(FaultKind::Nonsense));
     all_say(&faults, &["CharacterStringTooLong"]);
+    let secret = "5f".repeat(32);
+    let quotes = [format!("Signature={secret}"), format!("no {secret}"), format!("TOKEN {secret}")];
+    let answers = quotes.map(|message| error(400, "InvalidChangeBatch", &message));
+    for fault in mean(store, &[create()], answers, Rejected(FaultKind::Nonsense)) {
+        assert!(!fault.message.contains(&secret), "{fault}");
+    }
 }
 
 #[test]

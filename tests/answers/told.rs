@@ -127,6 +127,12 @@ impl<'s, P: Protocol> Talk<'s, P> {
         self.sends()
     }
 
+    #[track_caller]
+    pub fn refreshed(&mut self, response: Response) -> Request {
+        assert_eq!(self.hears(response), Next::Refresh);
+        self.sends()
+    }
+
     pub fn ends(&mut self, response: Response) -> Answer {
         match self.hears(response) {
             Next::Done(answer) => answer,

@@ -7,6 +7,7 @@ use quick_xml::Reader;
 use quick_xml::escape::{escape, resolve_predefined_entity};
 use quick_xml::events::Event;
 
+use crate::store::heard;
 use crate::text::first;
 
 /// How deep an answer may be nested; Route 53's have seven levels.
@@ -151,7 +152,7 @@ impl Found {
                 let code = "InvalidChangeBatch".to_owned();
                 Some(Document::Error { code, message: self.messages })
             }
-            "ErrorResponse" if (1..=64).contains(&self.code.len()) => {
+            "ErrorResponse" if (1..=heard::MAX_CODE_BYTES).contains(&self.code.len()) => {
                 let usable = self.code.bytes().all(plain);
                 usable.then_some(Document::Error { code: self.code, message: self.messages })
             }

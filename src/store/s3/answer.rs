@@ -10,7 +10,7 @@ use crate::planted::planted;
 use crate::request::{self, Body, Response};
 use crate::store::sentences::{self, BUSY, EXPIRED, OTHER_WRITE};
 use crate::store::{Condition, Facts, Fault, FaultKind, Operation, Outcome, Version, heard};
-use crate::text::{first, quoted};
+use crate::text::quoted;
 
 /// The longest version that is believed, in bytes; S3's ETags have 34.
 const MAX_VERSION_BYTES: usize = 1024;
@@ -103,9 +103,7 @@ impl Exchange {
                 ),
             },
             // Another version than the one we asked about was not seen unchanged (S6).
-            (304, Some(unless)) if version.as_ref().is_none_or(|found| found == unless) => {
-                Outcome::Unchanged
-            }
+            (304, Some(unless)) if names_no_other(&heard.response, unless) => Outcome::Unchanged,
             (304, _) => reject(FaultKind::Nonsense, "nothing was asked that this could answer"),
             (404, _) => match heard.code() {
                 // Also a delete marker in a versioned bucket.
@@ -204,6 +202,10 @@ impl Exchange {
                 unknown(FaultKind::Nonsense, &redirect_advice(heard))
             }
             300..500 if writes && !from_store => unknown(FaultKind::Nonsense, NO_STORE),
+            401 | 403 if !from_store => reject(
+                FaultKind::Denied,
+                &format!("{NO_DOCUMENT}. If it did: {}", self.denial(code)),
+            ),
             401 | 403 => reject(FaultKind::Denied, &self.denial(code)),
             301 | 307 | 308 => {
                 let kind = if from_store { FaultKind::Misconfigured } else { FaultKind::Nonsense };
@@ -267,6 +269,9 @@ fn judge_body(format: Format, body: &Body) -> Reading {
 
 const FRIENDLY_ERROR: &str = "an error came with the status of a success";
 
+const NO_DOCUMENT: &str = "this has no error document, so it may not be the S3 store that answered; check the endpoint \
+                           and what is on the way";
+
 const NO_STORE: &str = "this has no error document of an S3 store, so something on the way may have answered, and \
                         nobody knows what became of the request; check the endpoint, and whether a proxy on the \
                         way lets conditional PUTs through";
@@ -274,7 +279,8 @@ const NO_STORE: &str = "this has no error document of an S3 store, so something 
 const NO_BUCKET: &str = "create the bucket, or correct its name or the endpoint";
 
 const NO_CONDITIONS: &str = "the store does not take a PUT with If-Match or If-None-Match, and no leader can be \
-                             elected without; use a store or a version that honours conditional writes";
+                             elected without; use a store or a version that honours conditional writes, and a \
+                             bucket without Object Lock";
 
 fn redirect_advice(heard: &Heard) -> String {
     let location = heard.header("location");
@@ -284,11 +290,18 @@ fn redirect_advice(heard: &Heard) -> String {
     let after_scheme = target.split_once("://").map_or(target, |(_, rest)| rest);
     let authority = after_scheme.split(['/', '?', '#', '\\']).next().unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();
+    let to = if is_host(host) { format!(" to {}", quoted(host)) } else { String::new() };
     format!(
-        "the redirect to {} is not followed; if that is where the bucket is, set endpoint and \
-         region to it",
-        quoted(first(host, 100))
+        "the redirect{to} is not followed; if that is where the bucket is, set endpoint and \
+         region to it"
     )
+}
+
+/// Whether a text may be a host and its port: a signature is none, nor a part of one's name, which has at most 63 characters.
+fn is_host(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte);
+    let short = text.split('.').all(|label| label.len() < 64);
+    !text.is_empty() && text.len() <= 253 && text.bytes().all(plain) && short
 }
 
 /// The region that an answer names, in its header or its document.
@@ -305,6 +318,15 @@ pub(super) fn store_time_ms(heard: &Heard) -> Option<u64> {
     let told_ms = told.and_then(calendar::read_rfc3339);
     let told_ms = told_ms.and_then(|instant| u64::try_from(instant.unix_ms).ok());
     told_ms.or_else(|| calendar::read_http_date(heard.header("date")?))
+}
+
+/// Whether an answer names no other version; what compresses on the way makes an ETag a weak one.
+fn names_no_other(response: &Response, version: &Version) -> bool {
+    let named = response.headers().get_all("etag");
+    named.iter().all(|named| {
+        let named = named.to_str().unwrap_or_default();
+        named.strip_prefix("W/").unwrap_or(named) == version.0
+    })
 }
 
 /// The one ETag of an answer, byte for byte, if it can serve as a condition.

@@ -13,6 +13,8 @@ use quick_xml::Reader;
 use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::Event;
 
+use crate::store::heard;
+
 /// How much of a body is read, in bytes; AWS's longest, to a wrong signature, has about 3 KB.
 const MAX_DOCUMENT_BYTES: usize = 16 * 1024;
 
@@ -83,7 +85,8 @@ pub(super) fn read(body: &[u8]) -> Option<ErrorDocument> {
         }
     }
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'-';
-    let usable = (1..=64).contains(&found.code.len()) && found.code.bytes().all(plain);
+    let usable =
+        (1..=heard::MAX_CODE_BYTES).contains(&found.code.len()) && found.code.bytes().all(plain);
     usable.then_some(found)
 }
 
