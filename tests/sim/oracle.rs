@@ -343,7 +343,8 @@ impl Oracle {
         // waits for that version; what is handed out is still held against every earlier token.
         // What left before a deleted version came back, or a second copy on top of the one that brought it back.
         let outlived = self.outlived(deed) || landed_ms.is_some();
-        self.beyond |= outlived && self.deeds[deed].aim != Aim::Create;
+        // A creation and a reservation grant nothing, and whoever claims on them is judged there.
+        self.beyond |= outlived && !matches!(self.deeds[deed].aim, Aim::Create | Aim::Reserve);
         if landed_ms.is_some() {
             (self.revived, self.revived_ms) = (true, self.true_ms);
             self.revived_deed = Some(deed);
