@@ -14,7 +14,7 @@ import { Log } from './log.js';
 import { fetchWith } from './peer-tls.js';
 import { diagnose } from './probe.js';
 import { checkNoBinding } from './r2.js';
-import { CALLBACKS, FIXED, HAS_PAGE, INSIDE, SAMPLES, SHARED, Work, calledBack } from './shared.js';
+import { CALLBACKS, FIXED, HAS_PAGE, INSIDE, SAMPLES, SHARED, STARTS, Work, calledBack } from './shared.js';
 import { SlotRuns } from './slots.js';
 import { STORAGES } from './storage.js';
 
@@ -93,6 +93,12 @@ class Term {
       this.remaining();
       return this.#loss;
     });
+    // Its own, so that they may be taken out of it.
+    this.remaining = () => (this.#loss ? 0 : this.#fence.remaining);
+    this.resign = () => {
+      if (!this.#loss) this.#resign();
+    };
+    this.checkpoint = (key) => this.#checkpoint(this, key);
     Object.freeze(this);
   }
 
@@ -100,18 +106,6 @@ class Term {
     // Who hands it on, to a fetch for one, hands on one that has fired if it has to.
     this.remaining();
     return this.#controller.signal;
-  }
-
-  remaining() {
-    return this.#loss ? 0 : this.#fence.remaining;
-  }
-
-  resign() {
-    if (!this.#loss) this.#resign();
-  }
-
-  checkpoint(key) {
-    return this.#checkpoint(this, key);
   }
 }
 
@@ -139,6 +133,7 @@ export class Elector {
   #finished = null;
   #finish = null;
   #stopping = false;
+  #starts = 0;
   /** The signals that stop this session. */
   #stoppers = new Set();
   /** Whether a signal has told the process to end: nothing is begun any more. */
@@ -220,21 +215,30 @@ export class Elector {
     return checked(this.#settings);
   }
 
+  /** How often it was started. */
+  get [STARTS]() {
+    return this.#starts;
+  }
+
   start(options) {
+    this.#starts += 1;
     // Whoever has heard of it by `onError` need not wait for the start as well: no process ends because nobody did.
-    const started = this.#start(options, () => void started.catch(() => {}));
+    const started = this.#start(options, () => void Promise.resolve().then(() => started.catch(() => {})));
     return started;
   }
 
   async #start(options, markHandled) {
+    let signal;
     try {
-      const signal = signalOf(callOptions(options, SIGNAL, 'start'));
+      signal = signalOf(callOptions(options, SIGNAL, 'start'));
       if (this.#ending) throw endingError();
       await this.#started(signal);
       if (this.#engine && signal) this.#stopWith(signal);
       await unlessAborted(this.#firstAnswer(), signal);
     } catch (error) {
-      if (this.#callbacks.onError && error === this.#told) markHandled();
+      // Nor of what its own signal has ended, or one that ends the process.
+      const ended = (signal?.aborted && error === signal.reason) || error.code === 'EDGELECT_STOPPED';
+      if (this.#callbacks.onError && (error === this.#told || ended)) markHandled();
       throw error;
     }
   }
@@ -249,13 +253,17 @@ export class Elector {
     this.#stops += 1;
     const [engine, finished, inside] = [this.#engine, this.#finished, this[INSIDE]];
     if (!engine) return throwWrong();
-    // One that has run out unnoticed is none: its work is waited for here.
+    // One that has run out unnoticed is none: its work is waited for here. A callback that hears of it may end this session and
+    // begin another one, which is not the one to stop.
     const held = this.#fence !== null && this.#fence.remaining > 0;
-    this.#stopping = true;
-    // Parking is a write too.
-    if (release) engine.stop(parks);
-    else this.#leaveToRunOut(engine);
-    this.#goOn?.();
+    if (engine === this.#engine) {
+      this.#stopping = true;
+      // Parking is a write too.
+      if (release) engine.stop(parks);
+      else this.#leaveToRunOut(engine);
+    }
+    // Nor may one that it has begun meanwhile claim before old work has stopped.
+    if (engine === this.#engine) this.#goOn?.();
     // Whoever stops from within a callback or the work is waited for, and must not wait for themselves.
     const end = async () => {
       await this.#end(engine, finished);
@@ -655,7 +663,8 @@ export class Elector {
   async #started(signal, { byLead = false } = {}) {
     signal?.throwIfAborted();
     const stops = this.#stops;
-    while (this.#engine && (this.#stopping || !this.#engine.alive)) await unlessAborted(this.#finished, signal);
+    const ends = () => this.#stopping || this.#failure !== null || !this.#engine.alive;
+    while (this.#engine && ends()) await unlessAborted(this.#finished, signal);
     signal?.throwIfAborted();
     // A stop that came meanwhile has the last word.
     if (stops !== this.#stops) return;
@@ -730,7 +739,13 @@ export class Elector {
   /** Tells of the status where it has changed in more than its numbers. */
   #tellStatus() {
     if (!this.#callbacks.onStatus && !isHeard('status')) return;
-    const status = this.status();
+    let status;
+    try {
+      status = this.status();
+    } catch {
+      // There is no room for another wasm: nobody can say.
+      return;
+    }
     const { role, leaderId, term, parked, error, waiting } = status;
     const told = JSON.stringify([role, leaderId, term, parked, error, waiting?.reason]);
     if (told === this.#statusTold) return;
@@ -741,7 +756,8 @@ export class Elector {
 
   /** Tells of a problem that lasts. */
   #tellError(error, { shows = true } = {}) {
-    const { lockfilePath: group } = this.config;
+    // Known without the wasm, which may be broken.
+    const group = this.#group;
     this.#told = error;
     // Known before anybody hears of it, who may start the elector again.
     const level = error === this.#failure ? 'error' : 'warn';
@@ -971,8 +987,13 @@ export class Elector {
     this.#questions.turn(engine);
     if (engine !== this.#engine) return;
     if (this.#term) this.#onLost(numberOf(this.#term), error ? 'trap' : 'stopped');
+    if (engine === this.#engine) this.#recoverAll();
+    // A callback has ended this session itself, and may have begun another one.
+    if (engine !== this.#engine) {
+      if (error) this.#tellError(error);
+      return;
+    }
     if (error) this.#failure = error;
-    this.#recoverAll();
     this.#keepCounts(engine);
     this.#goOn?.();
     this.#goOn = null;
@@ -1002,6 +1023,9 @@ export class Elector {
       const error = { call, message: `${name} threw: ${textOf(thrown)}` };
       shownOf.set(error, `${name} threw`);
       this.#callbackErrors.set(name, error);
+      const told = new EdgelectError(error.message, { code: 'EDGELECT_CALLBACK', cause: thrown });
+      // In a turn of its own: whoever hears of it may start or stop the elector.
+      if (name !== 'onError') void Promise.resolve().then(() => this.#tellError(told));
       return false;
     };
     try {

@@ -4,7 +4,7 @@ import { checkGroup, limitsOf, show } from './engine.js';
 import { STOP_OPTIONS, callOptions, lenient, optionsOf, signalOf, toJson, unlessAborted, wrongOption } from './errors.js';
 import { METRICS_PATH, PAGE_PATH, STATUS_PATH, showing, urlOf } from './health.js';
 import { hasSingleClock, ownTimers } from './host.js';
-import { CALLBACKS, HAS_PAGE, INSIDE, Judgement, Room, SAMPLES, SHARED, SharedBudget, SharedTimers, Work, callbacksOf } from './shared.js';
+import { CALLBACKS, HAS_PAGE, INSIDE, Judgement, Room, SAMPLES, SHARED, STARTS, SharedBudget, SharedTimers, Work, callbacksOf } from './shared.js';
 
 const TAKES = 'an Electors takes an object with storage and the options that its groups have in common';
 /** The options that one runtime or one storage has, so that no group has others. */
@@ -136,10 +136,12 @@ export class Electors {
       const leads = elector.isLeader();
       const ms = leads ? releases * apartMs : 0;
       if (leads) releases += 1;
+      const starts = elector[STARTS];
       const stopped = async () => {
         // Until then it leads, and its work goes on.
         if (ms > 0) await new Promise((resolve) => timers.set(ms, resolve));
-        await elector.stop(options);
+        // The last word counts.
+        if (elector[STARTS] === starts) await elector.stop(options);
       };
       return ms > 0 ? unlessAborted(stopped(), signal) : stopped();
     });

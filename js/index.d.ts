@@ -299,7 +299,7 @@ export interface ElectorOptions<S extends AnyStorage = FencedStorage> extends Ti
   /** Another leader than before; `null` when the lease was released or its object is gone. */
   onNewLeader?(leaderId: string | null): void | Promise<void>;
   /** A problem has lasted for two attempts, has become another one, or ends the elector: what `status().error` says, with the
-   * store's HTTP status and code. Given, it takes the place of the warning. */
+   * store's HTTP status and code. Or another callback threw: `EDGELECT_CALLBACK`. Given, it takes the place of the warning. */
   onError?(error: EdgelectError): void | Promise<void>;
   /** The role, the leader, the term, what is waited for or the error has changed. It hears no mere passing of time. */
   onStatus?(status: Status): void | Promise<void>;
@@ -396,7 +396,7 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * stopped: `status().error` says so, and `start` does not wait for it. Otherwise it resolves when the store has answered, or
    * has failed once in a way that may pass; with `unref` at once.
    *
-   * Nobody has to wait for it where `onError` is given: what `onError` has heard is never an unhandled rejection. Without
+   * Nobody has to wait for it where `onError` is given: what `onError` has heard, or a signal ended, is never an unhandled rejection. Without
    * `onError`, and without an `await` or a `catch`, Node, Deno and Bun end the process and show the error: this elector can
    * never lead.
    * @throws EdgelectError `EDGELECT_STORE` for a store that breaks a condition or, unless `failFast` is false, refuses for good;
@@ -883,7 +883,7 @@ export class EdgelectError extends Error {
     details?: { code?: string; field?: string; status?: number; storeCode?: string; cause?: unknown },
   );
   /** `EDGELECT_CONFIG`, `EDGELECT_STORE`, `EDGELECT_STOPPED`, `EDGELECT_LOST`, `EDGELECT_EXISTS`, `EDGELECT_SLOT`,
-   * `EDGELECT_TRAP`, `EDGELECT_RANDOMNESS`; of an operator's request also `EDGELECT_NOBODY_LEADS` and `EDGELECT_UNKNOWN`; of a checkpoint also `EDGELECT_FENCED`, `EDGELECT_UNKNOWN`, `EDGELECT_BUSY`; of an
+   * `EDGELECT_TRAP`, `EDGELECT_RANDOMNESS`; for `onError` also `EDGELECT_CALLBACK`; of an operator's request also `EDGELECT_NOBODY_LEADS` and `EDGELECT_UNKNOWN`; of a checkpoint also `EDGELECT_FENCED`, `EDGELECT_UNKNOWN`, `EDGELECT_BUSY`; of an
    * `objectStoreLock` also `EDGELECT_CONFLICT` and `EDGELECT_UNKNOWN`. */
   readonly code: string;
   /** The option that was refused. */

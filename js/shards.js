@@ -16,7 +16,8 @@ export class Shards {
   #stepMs;
   #onAcquire;
   #onLose;
-  #work = null;
+  /** Whether a `lead` goes on. */
+  #leads = false;
   /** That of each shard, by its path: what an earlier session left running keeps the next one from its shard. */
   #works = new Map();
   /** While it runs. */
@@ -61,35 +62,45 @@ export class Shards {
 
   start(options) {
     // As with an elector: whoever has heard of it by `onError` need not wait for the start as well.
-    const started = this.#start(options, () => void started.catch(() => {}));
+    const markHandled = () => void Promise.resolve().then(() => started.catch(() => {}));
+    const started = this.#start(options, markHandled).then(() => {});
     return started;
   }
 
-  async #start(options, markHandled) {
+  /** Gives the session that runs then, and undefined where a later stop had the last word. */
+  async #start(options, markHandled, work) {
     const signal = signalOf(callOptions(options, ['signal'], 'start'));
-    signal?.throwIfAborted();
-    const stops = this.#stops;
-    while (this.#ending) await this.#ending;
-    signal?.throwIfAborted();
-    if (stops !== this.#stops) return;
-    const running = this.#session;
-    this.#session ??= this.#newSession();
-    const session = this.#session;
-    if (signal) this.#stopWith(session, signal);
-    if (running) return;
-    const started = Promise.all(session.electors.map((elector) => elector.start()));
-    this.#watch(session);
     try {
-      await started;
+      signal?.throwIfAborted();
+      const stops = this.#stops;
+      while (this.#ending) await this.#ending;
+      signal?.throwIfAborted();
+      if (stops !== this.#stops) return undefined;
+      // Somebody may have started it meanwhile.
+      if (work && this.#session) throw busyError();
+      const running = this.#session;
+      this.#session ??= this.#newSession(work);
+      const session = this.#session;
+      if (signal) this.#stopWith(session, signal);
+      if (!running) {
+        session.started = Promise.all(session.electors.map((elector) => elector.start()));
+        this.#watch(session);
+      }
+      await session.started.catch(async (error) => {
+        await this.#fail(session, error);
+        throw error;
+      });
+      return session;
     } catch (error) {
-      if (this.#heard.has(error)) markHandled();
-      await this.#fail(session, error);
+      const ended = signal?.aborted && error === signal.reason;
+      if (this.#heard.has(error) || (ended && this.#options.onError)) markHandled();
       throw error;
     }
   }
 
   async stop() {
     this.#stops += 1;
+    this.#failure = null;
     const session = this.#session ?? this.#last;
     const inside = session?.electors.some((elector) => elector[INSIDE]);
     const ended = this.#session ? this.#end(session, session.finish) : this.#ending;
@@ -102,14 +113,14 @@ export class Shards {
   async lead(work, options) {
     if (typeof work !== 'function') throw wrongOption('work', work, 'must be a function');
     const signal = signalOf(callOptions(options, ['signal'], 'lead'));
-    if (this.#session || this.#work) throw busyError();
-    this.#work = work;
+    if (this.#session || this.#leads) throw busyError();
+    this.#leads = true;
     try {
-      await this.start({ signal });
-      await this.#session?.ended;
-      await this.#ending;
+      const session = await this.#start({ signal }, () => {}, work);
+      await session?.ended;
+      if (session) await this.#ending;
     } finally {
-      this.#work = null;
+      this.#leads = false;
     }
   }
 
@@ -143,7 +154,7 @@ export class Shards {
     await this.stop();
   }
 
-  #newSession() {
+  #newSession(work) {
     this.#failure = null;
     // The leases name the members, so that each has a name of its own.
     const serverId = this.#options.serverId ?? crypto.randomUUID();
@@ -155,7 +166,7 @@ export class Shards {
       const shared = { competes: false };
       session.shared.push(shared);
       const seat = shard === this.#paths.length - 1;
-      const own = seat ? { onNewLeader: unheard, onStatus: unheard } : this.#callbacksOf(shard, () => session.electors[shard]);
+      const own = seat ? { onNewLeader: unheard, onStatus: unheard } : this.#callbacksOf(shard, work, () => session.electors[shard]);
       session.electors.push(all.add({ ...own, lockfilePath, [SHARED]: shared }));
       this.#awaitOldWork(shared);
     }
@@ -172,8 +183,7 @@ export class Shards {
     });
   }
 
-  #callbacksOf(shard, elector) {
-    const work = this.#work;
+  #callbacksOf(shard, work, elector) {
     return {
       onAcquireLeadership: async (term) => {
         await this.#onAcquire?.(shard, term);
@@ -203,7 +213,13 @@ export class Shards {
     if (this.#session !== session) return;
     const [{ timers }] = session.shared;
     session.forget = timers.set(this.#stepMs, () => {
-      this.#look(session);
+      try {
+        this.#look(session);
+      } catch (error) {
+        // A trap in the wasm, which this look was the first to meet.
+        void this.#fail(session, error);
+        return;
+      }
       this.#watch(session);
     });
   }

@@ -12,6 +12,9 @@ export const HAS_PAGE = Symbol('page');
 /** Under this an elector gives what its metrics are made of. */
 export const SAMPLES = Symbol('samples');
 
+/** Under this an elector says how often it was started. */
+export const STARTS = Symbol('starts');
+
 /** Under this an elector says whether a callback or the work runs its first, synchronous part: who stops it there is waited for,
  * and must not wait for themselves. */
 export const INSIDE = Symbol('inside');

@@ -305,3 +305,15 @@ test('a stop with a wrong option stops all groups, and then says so', async () =
   assert.equal(electors.size, 2, 'it is stopped and taken off');
   await assert.rejects(electorsOf({ storage: new MemoryStorage() }).stop({ relase: false }), { code: 'EDGELECT_CONFIG', field: 'relase' });
 });
+
+test('a group that is started after the stop of all of them goes on', async () => {
+  const names = namesOf(3);
+  const { storage } = await storageOf(names);
+  const electors = electorsOf({ storage });
+  for (const name of names) void electors.add(name).start();
+  await runtime.pass(10_000);
+  const both = Promise.all([electors.stop(), ...names.map((name) => electors.get(name).start())]);
+  await runtime.passing(both);
+  await runtime.pass(10_000);
+  assert.deepEqual(names.map((name) => electors.get(name).isLeader()), [true, true, true]);
+});

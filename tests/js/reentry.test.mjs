@@ -278,3 +278,128 @@ test('a stop waits for the work of a term that was lost before', async () => {
   assert.equal(working, false);
   await other.stop();
 });
+
+/** A member whose work heeds no signal, and how many works ran at once. */
+const stubborn = async (options) => {
+  const storage = await newGroup();
+  const way = { cut: false };
+  const through = (call) => (...how) => (way.cut ? new Promise(() => {}) : call(...how));
+  const ends = gated();
+  const works = { now: 0, most: 0 };
+  const onAcquireLeadership = async () => {
+    works.now += 1;
+    works.most = Math.max(works.most, works.now);
+    await ends.promise;
+    works.now -= 1;
+  };
+  const own = { get: through((...how) => storage.get(...how)), putIfMatch: through((...how) => storage.putIfMatch(...how)) };
+  const elector = member(own, { ...FAST, onAcquireLeadership, ...options });
+  await started(elector);
+  return { elector, way, works, ends };
+};
+
+test('a session that a callback begins while a stop ends the one before claims nothing under old work', async () => {
+  const afresh = (restart, more) => ({ onStatus: ({ role }) => role === 'stopped' && restart(), ...more });
+  for (const [how, optionsOf, cuts] of [
+    ['after a lost term', (restart) => afresh(restart), true],
+    ['without a release', (restart) => afresh(restart, { releaseOnStop: false })],
+    ['in a stop of its own', (restart, elector) => ({ onLoseLeadership: () => (void elector().stop({ release: false }), restart()) })],
+  ]) {
+    let [made, restarted] = [undefined, false];
+    const restart = () => {
+      if (restarted || !made) return;
+      restarted = true;
+      void made.start();
+    };
+    const { elector, way, works, ends } = await stubborn(optionsOf(restart, () => made ?? { stop: async () => {} }));
+    made = elector;
+    way.cut = cuts === true;
+    if (cuts) await until(() => !elector.isLeader());
+    way.cut = false;
+    const stopping = elector.stop();
+    await until(() => restarted);
+    await pause(10 * FAST.leaderTimeout);
+    assert.deepEqual([works.most, elector.isLeader()], [1, false], how);
+    ends.resolve();
+    await within(stopping);
+    await until(() => elector.isLeader());
+    await elector.stop();
+  }
+});
+
+test('a session that a callback begins is not ended, and not forgotten, by the end of the one before', async () => {
+  for (const [how, act] of [
+    ['a stop that finds the term run out', (elector) => {
+      runtime.jumpTo(Date.now() + 2 * FAST.leaderTimeout);
+      return elector.stop();
+    }],
+    ['a stop without a release', (elector) => elector.stop({ release: false })],
+  ]) {
+    let restarted = false;
+    const { elector, storage } = await leading({
+      ...FAST,
+      onLoseLeadership: () => {
+        if (restarted) return;
+        restarted = true;
+        void elector.stop({ release: false });
+        void elector.start();
+      },
+    });
+    await within(act(elector));
+    assert.ok(restarted, how);
+    await leads(elector);
+    assert.equal(await within(elector.lead(() => 'worked')), 'worked', how);
+    await within(elector.stop());
+    const left = recordIn(storage);
+    await pause(10 * FAST.leaderTimeout);
+    assert.deepEqual([recordIn(storage), elector.status().role], [left, 'stopped'], `${how}: nobody renews`);
+  }
+});
+
+test('a start within onError begins anew, though the store has just ended the session', async () => {
+  const storage = await newGroup();
+  let refuses = true;
+  const refusal = Object.assign(new Error('no network'), { name: 'NotCapable' });
+  const get = (key) => {
+    if (refuses) throw refusal;
+    return storage.get(key);
+  };
+  const elector = member({ get, putIfMatch: (...how) => storage.putIfMatch(...how) }, {
+    onError: () => {
+      refuses = false;
+      return elector.start();
+    },
+  });
+  await assert.rejects(elector.start(), { code: 'EDGELECT_STORE' });
+  await leads(elector);
+  await elector.stop();
+});
+
+test('a start that nobody waits for and its own signal ends is no unhandled rejection where onError is given', async () => {
+  const never = () => new Promise(() => {});
+  const elector = member({ get: never, putIfMatch: never }, { onError: () => {} });
+  const ending = new AbortController();
+  void elector.start({ signal: ending.signal });
+  void elector.start({ signal: AbortSignal.abort() });
+  await pause(100);
+  ending.abort();
+  await within(elector.stop());
+});
+
+test('what a callback threw is heard by onError, and what a term can do may be taken out of it', async () => {
+  const heard = [];
+  const storage = await newGroup();
+  const elector = member(storage, {
+    onError: ({ code, message, cause }) => void heard.push([code, message, cause.name]),
+    onAcquireLeadership: ({ remaining, resign, checkpoint }) => {
+      if (heard.length === 0) throw new TypeError('no database');
+      assert.ok(remaining() > 0 && typeof checkpoint === 'function');
+      resign();
+      heard.push('resigned');
+    },
+  });
+  await elector.start();
+  await until(() => heard.length >= 2);
+  assert.deepEqual(heard.slice(0, 2), [['EDGELECT_CALLBACK', 'onAcquireLeadership threw: no database', 'TypeError'], 'resigned']);
+  await elector.stop();
+});

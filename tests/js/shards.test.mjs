@@ -253,3 +253,37 @@ test('a stop from within onAcquire, the work or onLose fires the signal at once 
     for (const key of ['jobs/0', 'jobs/1']) assert.ok(isReleased(storage.get(key).body), `${within}: ${key}`);
   }
 });
+
+test('a lead that a later stop has ended runs nothing in the session that a later start begins', async () => {
+  const { shards } = memberOf(await groupOf(2), 'a', { shards: 2 });
+  await passing(shards.start());
+  const ran = [];
+  const stopped = shards.stop();
+  const led = shards.lead((shard) => void ran.push(shard));
+  await passing(Promise.all([stopped, shards.stop(), shards.start(), led]));
+  await runtime.pass(SETTLED_MS);
+  assert.deepEqual([shards.led(), ran], [[0, 1], []]);
+});
+
+test('a second start waits for the first answers, too, and is rejected as the first is', async () => {
+  const refuse = async () => {
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    throw Object.assign(new Error('no network'), { name: 'NotCapable' });
+  };
+  const { shards } = memberOf({ get: refuse, putIfMatch: refuse }, 'a', { storage: { get: refuse, putIfMatch: refuse }, shards: 1, onError: () => {} });
+  const ends = [shards.start(), shards.start()].map((starting) => assert.rejects(starting, { code: 'EDGELECT_STORE' }));
+  await passing(Promise.all(ends));
+});
+
+test('a trap that the look at the leases meets first ends all shards, and the status says so until a stop', async () => {
+  const { shards } = memberOf(await groupOf(2), 'one', { shards: 2 });
+  const led = shards.lead(() => new Promise(() => {}));
+  await runtime.pass(150);
+  breakMemory();
+  const told = assert.rejects(led, { code: 'EDGELECT_TRAP' });
+  await runtime.pass(SETTLED_MS);
+  await told;
+  assert.match(shards.status().error, /broke down/);
+  await passing(shards.stop());
+  assert.equal(shards.status().error, null);
+});
