@@ -250,8 +250,8 @@ export class Member extends Face {
     this.elector = this.newElector({
       onAcquireLeadership: told('onAcquireLeadership', (term) => this.#acquired(term)),
       onLoseLeadership: told('onLoseLeadership', ({ term, reason }) => this.#lost(term, reason)),
-      onError: () => schedule.count('onError'),
-      ...(number === 0 && schedule.hearsStatus && { onStatus: () => schedule.count('onStatus') }),
+      onError: () => this.#hears('onError'),
+      ...((schedule.afresh || (number === 0 && schedule.hearsStatus)) && { onStatus: ({ role }) => this.#hears('onStatus', role) }),
     });
   }
 
@@ -280,6 +280,16 @@ export class Member extends Face {
   /** A session that is followed by another one, or by none, is over. */
   leave() {
     for (const session of this.#sessions.values()) this.world.gone(session);
+  }
+
+  /** Some applications begin anew as soon as they hear of something. */
+  #hears(what, role) {
+    const { afresh, healed, over } = this.schedule;
+    this.schedule.count(what);
+    if (!afresh || healed || over || !afresh.oneIn(role === 'stopped' ? 2 : 6)) return;
+    this.schedule.count(`${what} begins anew`);
+    if (role === 'stopped') void this.start();
+    else void this.restart();
   }
 
   #acquired(term) {
@@ -325,6 +335,7 @@ export class Member extends Face {
     const known = this.ends(token, reason);
     if (!known) return undefined;
     if (this.elector.isLeader()) this.broke('a leader is told', `isLeader() in the loss of ${token}`);
+    if (this.schedule.afresh) this.#hears('onLoseLeadership');
     // What is given up is told once it is written down.
     for (const question of GIVEN_UP.includes(reason) ? [] : this.#held.keys()) this.#toBeTold(question, token);
     const { session } = known;

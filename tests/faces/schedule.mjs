@@ -12,6 +12,8 @@ const MOST_TURNS = 20_000;
 /** One schedule in so many has an operator, and in so many a member hears of its status, which is read at each turn then. */
 const ONE_OPERATOR_IN = 3;
 const ONE_HEARS_STATUS_IN = 3;
+/** And in so many the members begin anew within their callbacks. */
+const ONE_AFRESH_IN = 5;
 /** Of sixteen schedules the one whose members are over a lock service, beside Rust's over the store. */
 const LOCKERS = 2;
 /** And the one whose members lead other groups as well; every second one of these runs where there is one clock. */
@@ -91,6 +93,8 @@ const play = async (schedule, { options, slots, byStorage, reads, seed }) => {
   const many = !slots && seed % 16 === MANY;
   if (locks) schedule.locks = new Locks(schedule, seed);
   schedule.hearsStatus = seed % ONE_HEARS_STATUS_IN === 0;
+  const afresh = newChance(seed ^ 0xaf7e5);
+  if (!slots && afresh.oneIn(ONE_AFRESH_IN)) schedule.afresh = afresh;
   if (!slots) {
     for (const [number, one] of options.entries()) {
       const member = new Member(schedule, number, locks || many ? alone(one) : one, locks ? 'locker' : many ? 'many' : byStorage && number === 0 ? 'storage' : undefined);
