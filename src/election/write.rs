@@ -131,7 +131,8 @@ impl Election {
         match outcome {
             // No two bodies are the same (S4): what still has its old version was not written, or is not what was answered.
             Outcome::Written { version: Some(version) }
-                if self.unresolved[index].condition == Condition::Match(version.clone()) =>
+                if self.unresolved[index].condition == Condition::Match(version.clone())
+                    && !planted!(EchoBelieved) =>
             {
                 self.plan_look(now, 0);
             }

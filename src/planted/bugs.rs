@@ -203,6 +203,8 @@ bugs! {
     RefusedReadConditional: "S8", Core;
     /// A 412 is taken for a loss without reading back.
     RefusedIsLost: "S8", Core;
+    /// A success that names the version it was to replace counts as one.
+    EchoBelieved: "S8", Core;
     /// A 412 counts as success.
     RefusedIsSuccess: "S8", Core;
     /// A timeout counts as "did not land".

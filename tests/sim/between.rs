@@ -14,6 +14,7 @@ const MOVING_SALT: u64 = 4_979 << 40;
 const GATEWAY_SALT: u64 = 6_943 << 40;
 const REPEAT_SALT: u64 = 12_644 << 40;
 const EARLY_SALT: u64 = 19_001 << 40;
+const ECHO_SALT: u64 = 262_142 << 40;
 const APART_SALT: u64 = 23_017 << 40;
 const PEER_SALT: u64 = 17_017 << 40;
 
@@ -26,6 +27,8 @@ pub struct Between {
     pub moving: bool,
     /// A gateway answers some requests in the store's place, without the store's error document.
     pub gateway: bool,
+    /// A gateway, or a store that is late, answers some writes with the version that they were to replace, carried out or not.
+    pub echoes: bool,
     /// Something at a peer's address repeats the first answer that it gave.
     pub repeats: bool,
 }
@@ -37,6 +40,7 @@ impl Between {
             unchanged: drawn(UNCHANGED_SALT),
             moving: drawn(MOVING_SALT),
             gateway: drawn(GATEWAY_SALT),
+            echoes: Chance::new(seed ^ ECHO_SALT).one_in(2 * ONE_IN),
             repeats: drawn(REPEAT_SALT),
         }
     }

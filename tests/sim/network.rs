@@ -40,6 +40,10 @@ pub enum Mangle {
     Oversized,
     /// An error document under the status of a success.
     ErrorDocument,
+    /// A write names the version that it replaced.
+    Echo,
+    /// So, and it was not carried out.
+    EchoOnly,
 }
 
 /// The way of one request. Durations are true time.
@@ -270,6 +274,8 @@ impl Weather {
             Kind::NotFound if late => fate.after = Some(Trouble::NotFound),
             Kind::NotFound => fate.before = Some(Trouble::NotFound),
             Kind::ErrorDocument => fate.mangle = Some(Mangle::ErrorDocument),
+            Kind::WriteEchoed if write && late => fate.mangle = Some(Mangle::Echo),
+            Kind::WriteEchoed if write => fate.mangle = Some(Mangle::EchoOnly),
             Kind::CutShort if !write => fate.mangle = Some(Mangle::CutShort),
             Kind::Oversized if !write => fate.mangle = Some(Mangle::Oversized),
             Kind::Conflict if write => fate.before = Some(Trouble::Conflict),

@@ -720,7 +720,11 @@ impl Oracle {
                 view.absent = true;
                 view.absent_at = Instant { mono_ms: now.mono_ms, true_ms: self.true_ms };
             }
-            (Outcome::Written { version: Some(_) }, Some(deed)) => self.landed(look, deed, true),
+            (Outcome::Written { version: Some(version) }, Some(deed))
+                if self.deeds[deed].version == *version =>
+            {
+                self.landed(look, deed, true);
+            }
             _ => {}
         }
     }

@@ -21,7 +21,7 @@ listed! {
         SlotStopped, SlotRecorded, SlotReported, SlotTaken, SlotCovered, SlotWaited, SlotLost,
         SlotUnknown, SlotOwed, PeerSilent, PeerLies, PeerRepeats, PeerHeld, PeerToldEarly,
         PeerBusy, PeerRelayed, PeerStalls, PeerFlooded, ZombieRefused, SteppedDown, PausedGroup,
-        ResumedGroup, ForeignWrite, ForeignLeads,
+        ResumedGroup, ForeignWrite, ForeignLeads, WriteEchoed,
     }
 }
 

@@ -9,7 +9,7 @@ use edgelect::store::{Answer, Condition, Facts, Outcome, Version};
 
 use super::justified::Writer;
 use super::member::Flight;
-use super::network::{Fate, Trouble};
+use super::network::{Fate, Mangle, Trouble};
 use super::oracle::{Aim, Deed, Look, Oracle};
 use super::port::{Conversation, Move};
 use super::report::{Ground, Kind};
@@ -362,6 +362,13 @@ impl World {
             condition = received.condition.as_ref();
         }
         let reply = match fate.before {
+            None if fate.mangle == Some(Mangle::EchoOnly)
+                && let Some(Condition::Match(held)) = condition =>
+            {
+                let outcome = Outcome::Written { version: Some(held.clone()) };
+                let http = http.is_some().then(|| Ok(wire::echo(held, &facts)));
+                Reply { answer: Answer { outcome, facts }, http, turned: None }
+            }
             Some(before) => trouble(before, fate.retry_after_ms, facts, (writes, http.is_some())),
             None => self.carry_out(request, &asked, condition, front_end, facts),
         };
@@ -398,12 +405,16 @@ impl World {
         if let Some(after) = fate.after {
             return trouble(after, fate.retry_after_ms, shaded, (writes, over_http));
         }
-        let known = match asked {
-            Asked::Read { unless } => unless.as_ref(),
-            Asked::Write { .. } => None,
+        let known = match (asked, condition) {
+            (Asked::Read { unless }, _) => unless.as_ref(),
+            (_, Some(Condition::Match(held))) => Some(held),
+            _ => None,
         };
         let http = over_http.then(|| Ok(wire::honest(&effect, &facts, known, fate.mangle)));
         let outcome = match fate.mangle {
+            Some(Mangle::Echo) if effect.accepted() && known.is_some() => {
+                Outcome::Written { version: known.cloned() }
+            }
             Some(mangle) => mangle.outcome(effect.outcome),
             None => effect.outcome,
         };

@@ -121,6 +121,9 @@ impl Schedule {
         if between.gateway {
             world.weather.add(Kind::Gateway, 30);
         }
+        if between.echoes {
+            world.weather.add(Kind::WriteEchoed, 60);
+        }
         world.peers.repeats = between.repeats;
         world.peers.trouble = chance.pick(&[0, 100, 500]);
         if beyond {

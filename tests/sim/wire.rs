@@ -253,6 +253,13 @@ pub fn trouble(
     Ok(answer)
 }
 
+/// The answer to a write that names the version that it was to replace.
+pub fn echo(version: &Version, facts: &Facts) -> Response {
+    let mut answer = response(200, facts, Vec::new());
+    add(&mut answer, "etag", &version.0);
+    answer
+}
+
 /// The honest answer to what took effect, with what happens to it on the way.
 pub fn honest(
     effect: &Effect,
@@ -277,7 +284,8 @@ pub fn honest(
         Outcome::Unchanged => known,
         _ => None,
     };
-    let Some(version) = version else { return answer };
+    let echoed = known.filter(|_| effect.accepted() && mangle == Some(Mangle::Echo));
+    let Some(version) = echoed.or(version) else { return answer };
     let etag = match mangle {
         Some(Mangle::NoEtag) => None,
         Some(Mangle::WeakEtag) => Some(format!("W/{}", version.0)),
