@@ -262,6 +262,13 @@ struct Attempt {
     rejected: bool,
 }
 
+impl Attempt {
+    fn new(purpose: Purpose, condition: &Condition, anchor: Anchor, lease: &Lease) -> Self {
+        let (condition, lease) = (condition.clone(), lease.clone());
+        Self { purpose, condition, anchor, lease, rejected: false }
+    }
+}
+
 /// Up to three attempts of one change, all on the same condition (S8).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Round {

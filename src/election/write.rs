@@ -62,11 +62,7 @@ impl Election {
             self.highest_term = self.highest_term.max(lease.term.unwrap_or(0));
         }
         let anchor = Anchor { sent: now, lease_ms: lease.lease_ms.unwrap_or(lease_ms), margin_ms };
-        let (made, on) = (lease.clone(), condition.clone());
-        self.remember(
-            now,
-            Attempt { purpose, condition: on, anchor, lease: made, rejected: false },
-        );
+        self.remember(now, Attempt::new(purpose, &condition, anchor, &lease));
         if matches!(purpose, Purpose::Reserve | Purpose::Claim) {
             self.claim_leaves(now, &condition, lease.slot.filter(|_| purpose == Purpose::Claim));
         }

@@ -4,6 +4,8 @@ use edgelect::config::PeerSettings;
 use edgelect::proof::Hidden;
 
 use super::chance::Chance;
+use super::network::Weather;
+use super::report::Kind;
 
 /// One seed in so many has each of these.
 const ONE_IN: u64 = 8;
@@ -42,6 +44,16 @@ impl Between {
             gateway: drawn(GATEWAY_SALT),
             echoes: Chance::new(seed ^ ECHO_SALT).one_in(2 * ONE_IN),
             repeats: drawn(REPEAT_SALT),
+        }
+    }
+
+    /// What of it befalls single requests.
+    pub fn join(self, weather: &mut Weather) {
+        if self.gateway {
+            weather.add(Kind::Gateway, 30);
+        }
+        if self.echoes {
+            weather.add(Kind::WriteEchoed, 60);
         }
     }
 }

@@ -118,12 +118,7 @@ impl Schedule {
             world.tally.fault(Kind::EtagUnquoted);
         }
         world.weather = Weather::draw(&mut chance, lease_ms);
-        if between.gateway {
-            world.weather.add(Kind::Gateway, 30);
-        }
-        if between.echoes {
-            world.weather.add(Kind::WriteEchoed, 60);
-        }
+        between.join(&mut world.weather);
         world.peers.repeats = between.repeats;
         world.peers.trouble = chance.pick(&[0, 100, 500]);
         if beyond {
