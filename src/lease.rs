@@ -307,8 +307,7 @@ fn read_as(body: &[u8], translate: fn(&mut Object) -> Result<Translated, Reading
     if body.len() > MAX_RECORD_BYTES {
         return Reading::Unreadable(Flaw::TooLarge, Remains::NONE);
     }
-    // Some editors put a mark before a text in UTF-8, and a reader of JSON may pass over it (RFC 8259, 8.1).
-    let Some(mut fields) = Object::read(body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body)) else {
+    let Some(mut fields) = Object::read(body) else {
         return Reading::Unreadable(Flaw::NotJson, Remains::NONE);
     };
     // A format that is no number of ours is somebody's later idea, not a damaged record to be healed.
@@ -604,12 +603,6 @@ mod tests {
         assert_eq!((lease.term, lease.lease_ms, lease.sequence), (None, None, 0));
         assert!(!lease.in_grace());
         assert!(lease_of(r#"{"leaderID":"a","lastUpdated":"0001-01-01T00:00:00Z"}"#).released());
-    }
-
-    #[test]
-    fn a_mark_that_an_editor_put_before_a_record_costs_no_term() {
-        let body = b"\xef\xbb\xbf{\"leaderID\":\"a\",\"term\":7}";
-        assert!(matches!(read(body), Reading::Lease(lease) if lease.term == Some(7)));
     }
 
     #[test]

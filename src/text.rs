@@ -3,6 +3,9 @@
 
 use strsim::osa_distance;
 
+/// The longest code of an error that is believed and shown, in bytes. A signature has 64.
+pub const MAX_CODE_BYTES: usize = 63;
+
 /// How many letters of a misspelt name may be wrong.
 const MOST_WRONG: usize = 3;
 

@@ -483,8 +483,7 @@ fn nothing_carried_out(step: Step, outcome: &Outcome) -> Finding {
             Finding::Unclear(cause.message.clone())
         }
         Outcome::Written { .. } => Finding::Unclear(
-            "a success without a version came back, and nothing was carried out; something on the way may have answered"
-                .to_owned(),
+            "a success without a version came back, and nothing was carried out".to_owned(),
         ),
         _ => Finding::Unclear("the store or something on the way refused it for once".to_owned()),
     }

@@ -44,7 +44,7 @@ use crate::store::service::{self, FirstSight, Service, Tried};
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Record, Version, heard,
 };
-use crate::text::{first, quoted};
+use crate::text::{MAX_CODE_BYTES, first, quoted};
 
 /// The longest that `ttl`, `ownerId` and `revision` may be together for a condition to name them, in bytes.
 const MAX_HELD_BYTES: usize = 8 * 1024;
@@ -574,7 +574,7 @@ impl Heard {
 fn word(code: &str) -> &str {
     let code = code.rsplit('#').next().unwrap_or_default();
     let plain = code.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    if plain && code.len() <= heard::MAX_CODE_BYTES { code } else { "" }
+    if plain && code.len() <= MAX_CODE_BYTES { code } else { "" }
 }
 
 #[derive(Serialize)]

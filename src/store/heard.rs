@@ -8,9 +8,6 @@ use crate::store::Facts;
 /// The longest pause that a store may ask for, in milliseconds (five minutes).
 const MAX_RETRY_AFTER_MS: u64 = 300_000;
 
-/// The longest code of an error that is believed and shown, in bytes. A signature has 64.
-pub(super) const MAX_CODE_BYTES: usize = 63;
-
 /// `Date`, `Last-Modified`, and whether something in between answered or relayed.
 pub(super) fn facts(response: &Response) -> Facts {
     Facts {

@@ -7,8 +7,7 @@ use quick_xml::Reader;
 use quick_xml::escape::{escape, resolve_predefined_entity};
 use quick_xml::events::Event;
 
-use crate::store::heard;
-use crate::text::first;
+use crate::text::{MAX_CODE_BYTES, first};
 
 /// How deep an answer may be nested; Route 53's have seven levels.
 const MAX_DEPTH: usize = 16;
@@ -152,7 +151,7 @@ impl Found {
                 let code = "InvalidChangeBatch".to_owned();
                 Some(Document::Error { code, message: self.messages })
             }
-            "ErrorResponse" if (1..=heard::MAX_CODE_BYTES).contains(&self.code.len()) => {
+            "ErrorResponse" if (1..=MAX_CODE_BYTES).contains(&self.code.len()) => {
                 let usable = self.code.bytes().all(plain);
                 usable.then_some(Document::Error { code: self.code, message: self.messages })
             }

@@ -13,7 +13,7 @@ use quick_xml::Reader;
 use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::Event;
 
-use crate::store::heard;
+use crate::text::MAX_CODE_BYTES;
 
 /// How much of a body is read, in bytes; AWS's longest, to a wrong signature, has about 3 KB.
 const MAX_DOCUMENT_BYTES: usize = 16 * 1024;
@@ -85,8 +85,7 @@ pub(super) fn read(body: &[u8]) -> Option<ErrorDocument> {
         }
     }
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'-';
-    let usable =
-        (1..=heard::MAX_CODE_BYTES).contains(&found.code.len()) && found.code.bytes().all(plain);
+    let usable = (1..=MAX_CODE_BYTES).contains(&found.code.len()) && found.code.bytes().all(plain);
     usable.then_some(found)
 }
 
