@@ -43,7 +43,7 @@ const STOP_SIGNALS = ['SIGTERM', 'SIGINT'];
 const FORGOTTEN_MS = 10_000;
 const LONG_MS = 3_600_000;
 /** How many sessions are remembered that do not lead any more: a record is of the last one or of the one before. */
-const MOST_SESSIONS = 8;
+const MOST_SESSIONS = 64;
 
 /** Why each term ended, and which of the reasons are this member's own. */
 const lossOf = new WeakMap();

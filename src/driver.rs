@@ -27,7 +27,7 @@ use crate::peer::Desk;
 use crate::request::{Request, Response};
 use crate::slots::Schedule;
 use crate::store::{
-    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
+    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Record, Store, Version,
 };
 use crate::tally::{Tally, UnderWay};
 use crate::trouble::{self, Trouble};
@@ -421,8 +421,20 @@ pub(crate) async fn perform_within<S: Store, H: Host>(
         Operation::Write { .. } => "write",
         Operation::Delete => "delete",
     };
+    // No two records are the same (S4): a success with the version that was to be replaced says nothing of it.
+    let replaced = match &operation {
+        Operation::Write { record: Record::Lease(_), condition: Condition::Match(version) } => {
+            Some(version.clone())
+        }
+        _ => None,
+    };
     match select(pin!(store.perform(operation)), pin!(host.sleep(timeout_ms))).await {
-        Either::Left((answer, _)) => answer,
+        Either::Left((answer, _)) => match answer.outcome {
+            Outcome::Written { version: version @ Some(_) } if version == replaced => {
+                Answer { outcome: Outcome::Written { version: None }, ..answer }
+            }
+            _ => answer,
+        },
         Either::Right(_) => {
             let within = timeout_ms.to_string();
             let pieces = [&store.describe(), ": ", name, ": no answer within ", &within, " ms"];
@@ -548,7 +560,7 @@ pub async fn init<S: Store, H: Host>(
             perform_within(store, host, operation, timeout_ms).await;
             Ok(())
         }
-        (_, Outcome::Written { version: Some(_) }) => Ok(()),
+        (read, Outcome::Written { version: Some(_) }) if read != Outcome::Missing => Ok(()),
         (Outcome::Found { reading: lease::Reading::Lease(_), .. }, _) => Err(InitError::Exists),
         (_, Outcome::Unknown { cause, .. }) => Err(InitError::Store(cause)),
         (Outcome::Found { reading, .. }, _) => Err(already_there(store, &reading)),

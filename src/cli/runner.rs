@@ -435,6 +435,10 @@ impl Life<'_> {
         } else if signal == Some(Signal::SIGHUP as i32) {
             runner.ending.set(Some(Ending { code, signal: None }));
         }
+        if runner.is_over() {
+            // Before the slot is closed: another one must not be claimed that nobody would run.
+            runner.handle.tell(Input::Stop { park: false });
+        }
         code
     }
 }

@@ -339,8 +339,7 @@ impl<'a, S: Store, H: Host> Probe<'a, S, H> {
             return violated("refused a write and carried it out all the same");
         }
         if winner.is_some() && !new && read.facts.cached {
-            let cached = "something on the way answers reads from a cache; take it out of the way";
-            return Finding::Unclear(cached.to_owned());
+            return violated("does not show a write that it has just accepted (a cache answers)");
         }
         if winner.is_some() && !new {
             return violated("does not show a write that it has just accepted");

@@ -170,3 +170,12 @@ test('opening a checkpoint under a storage whose format gives the term up settle
   Object.defineProperty(storage, 'format', { get: () => void term.resign() });
   await assert.rejects(within(term.checkpoint(STATE)), { code: 'EDGELECT_LOST' });
 });
+
+test('a success that names the version it was to replace is no success: the write is read back, and made again', async () => {
+  const { storage, stored, intercept, state } = await inMemory();
+  const { putIfMatch } = Object.getPrototypeOf(storage);
+  let lies = 1;
+  intercept((body, etag, ...more) => (lies-- > 0 ? { etag } : putIfMatch.call(storage, STATE, body, etag, ...more)));
+  await state.write('kept');
+  assert.deepEqual([stored(), state.value], ['kept', 'kept']);
+});

@@ -50,6 +50,15 @@ test('a missed slot whose command failed is told by its code, whatever became of
   assert.deepEqual([code, read(), record().slotResult], [9, 'x\nx\n', 'ok'], stderr);
 });
 
+test('a command of a missed slot that a signal ends well is the last: the newest slot is left to others', async () => {
+  const { variables, read, record } = await running();
+  const ends = sh(`echo x >> "$FILE"; trap 'exit 0' TERM; kill -TERM "$PPID"; sleep 20 & wait`);
+  const { code, stderr } = await edgelect(['slot', '--period', '1h', '--missed', 'latest', ...ends], { variables: variables() });
+  const { slot, slotDone } = record();
+  assert.deepEqual([code, read(), slotDone], [0, 'x\n', true], stderr);
+  assert.ok(slot < Math.floor(Date.now() / HOUR_MS) * HOUR_MS, 'the missed one');
+});
+
 test('not run: another holds the lease (75), the group is new (3), no period (2)', async () => {
   const led = await running(LEASE_MS);
   await started(led.elector);

@@ -302,7 +302,7 @@ pub(in crate::store) fn check_region(region: Option<&str>) -> Result<String, Con
 /// Whether a text can be the name of a region.
 pub(in crate::store) fn is_region(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    (1..=64).contains(&text.len()) && text.bytes().all(plain)
+    (1..=63).contains(&text.len()) && text.bytes().all(plain)
 }
 
 /// A key as it stands in a URL: unreserved characters and slashes as they are, the rest percent-encoded.

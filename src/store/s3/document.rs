@@ -27,7 +27,7 @@ const MAX_VALUE_BYTES: usize = 256;
 /// What a store says about an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ErrorDocument {
-    /// `Code`: at most 64 letters, digits, dots and dashes.
+    /// `Code`: at most 63 letters, digits, dots and dashes.
     pub code: String,
     /// `Region`: the right one, in answer to a signature for a wrong one.
     pub region: Option<String>,
