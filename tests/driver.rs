@@ -134,26 +134,6 @@ fn c05_the_end_of_authority_is_told_at_the_fence_while_a_request_hangs() {
 }
 
 #[test]
-fn s10_nobody_competes_while_the_work_of_a_lost_term_goes_on_and_the_status_says_so() {
-    const GOES_ON: &str = "its work goes on: this member claims nothing";
-    let mut world = world(false);
-    world.pass(7_000);
-    world.store.hangs.set(true);
-    world.pass(13_000);
-    assert_eq!(world.told.lost(), [(18_500, LostReason::Expired)]);
-    world.store.hangs.set(false);
-    let written = world.store.text();
-    world.pass(120_000);
-    let unwritten = world.store.text() == written;
-    assert_eq!((world.told.acquired(), unwritten), (1, true), "no claim, no renewal");
-    assert!(world.status().contains(GOES_ON), "{}", world.status());
-    world.work_ends();
-    world.pass(100);
-    assert_eq!(world.told.acquired(), 2, "it competes at once when the work has stopped");
-    assert!(!world.status().contains(GOES_ON), "{}", world.status());
-}
-
-#[test]
 fn c61_a_hung_request_leaves_room_for_three_attempts() {
     let mut world = world(true);
     world.pass(9_999);

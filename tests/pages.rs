@@ -81,17 +81,6 @@ fn every_promise_of_a_page_has_its_tests_in_the_list_and_each_of_them_is_there()
 }
 
 #[test]
-fn a_name_counts_only_where_it_is_a_test_of_that_file() {
-    let rust = "#[test]\n#[ignore = \"x\"]\nfn a_test() {}\n\nfn a_helper() {}\n";
-    assert!(has(rust, "tests/x.rs", "a_test"));
-    assert!(has("#[tokio::test]\nasync fn another() {}\n", "tests/x.rs", "another"));
-    assert!(!has(rust, "tests/x.rs", "a_helper") && !has(rust, "tests/x.rs", "a_tes"));
-    let node = "test('it isn\\'t one', () => {});\n  test(\"two\", f);\nhelper('three');\n";
-    assert!(has(node, "tests/x.mjs", "it isn't one") && has(node, "tests/x.mjs", "two"));
-    assert!(!has(node, "tests/x.mjs", "three") && !has(node, "tests/x.mjs", "tw"));
-}
-
-#[test]
 fn what_the_page_of_errors_quotes_is_said() {
     let (term, ahead_ms, name) = (1, 1, || "a".to_owned());
     let said = [

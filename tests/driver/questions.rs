@@ -52,27 +52,6 @@ fn c70_a_hundred_thousand_questions_are_held_and_answered_at_a_resignation() {
     assert_eq!(handle.questions_held(), 0);
 }
 
-#[test]
-fn a_question_ends_with_its_time_and_gives_its_place_back_when_its_asker_goes() {
-    let mut machine = Machine::default();
-    let handle = leader(&machine, 1);
-    machine.pass(1_000);
-    let statuses = Statuses::default();
-    let first = ask(&machine, &handle, &statuses);
-    machine.pass(1_000);
-    ask(&machine, &handle, &statuses);
-    machine.pass(1_000);
-    assert_eq!((handle.questions_held(), statuses.take()), (1, vec![503]), "there is no room");
-    first.abort();
-    machine.pass(1);
-    assert_eq!(handle.questions_held(), 0);
-    ask(&machine, &handle, &statuses);
-    machine.pass(20_000);
-    assert!(statuses.borrow().is_empty());
-    machine.pass(6_000);
-    assert_eq!((handle.questions_held(), statuses.take()), (0, vec![200]), "it leads still");
-}
-
 /// An isolate without sessions, and how often it has read the store.
 struct Asked {
     isolate: Isolate<Virtual>,

@@ -62,20 +62,6 @@ fn c56_a_member_that_drops_the_slot_lets_nothing_run_twice() {
 }
 
 #[test]
-fn a_stop_under_a_claim_over_a_slotless_record_loses_no_slot_at_least_once() {
-    let mut world = World::new(Dates::Both);
-    world.put(slotless(Some(1)));
-    let open = world.hold_answer();
-    let trigger = world.fires(100, 0, &all_again(), Job::Takes(10));
-    trigger.stop();
-    world.pass(100);
-    open.send(()).expect("the claim is under way");
-    world.pass(8_000);
-    let later = [1, 2, 3].map(|number| world.runs_within(30_000, number, &all_again()));
-    assert!(world.ran().contains(&0), "{:?}, told {later:?}", world.ran());
-}
-
-#[test]
 fn a_slot_ahead_of_storage_time_counts_if_a_member_claimed_it_and_is_claimed_by_nobody() {
     for (of_member, runs) in [(true, vec![4]), (false, vec![1, 2, 3, 4])] {
         let mut world = World::with_init(Dates::Both);
