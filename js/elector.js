@@ -93,12 +93,15 @@ class Term {
       this.remaining();
       return this.#loss;
     });
-    // Its own, so that they may be taken out of it.
-    this.remaining = () => (this.#loss ? 0 : this.#fence.remaining);
-    this.resign = () => {
-      if (!this.#loss) this.#resign();
+    // Its own, so that they may be taken out of it; not enumerable, so that a copy of it can be sent.
+    const own = {
+      remaining: () => (this.#loss ? 0 : this.#fence.remaining),
+      resign: () => {
+        if (!this.#loss) this.#resign();
+      },
+      checkpoint: (key) => this.#checkpoint(this, key),
     };
-    this.checkpoint = (key) => this.#checkpoint(this, key);
+    for (const [name, value] of Object.entries(own)) Object.defineProperty(this, name, { value });
     Object.freeze(this);
   }
 
@@ -157,8 +160,13 @@ export class Elector {
   #troubled = false;
   /** Whom this session suspects, by `serverId`. */
   #suspects = new Set();
-  /** What `onError` heard last. */
-  #told = null;
+  /** What `onError` has heard. */
+  #told = new WeakSet();
+  /** The callbacks that threw when they were called last. */
+  #thrown = new Set();
+  /** How many sessions in a row the store has ended, and what ends the pauses before the next one. */
+  #fails = 0;
+  #pauses = new Set();
   /** What `onStatus` heard last, as a text. */
   #statusTold = null;
   /** Those of `start` that wait for the store's first answer. */
@@ -221,7 +229,6 @@ export class Elector {
   }
 
   start(options) {
-    this.#starts += 1;
     // Whoever has heard of it by `onError` need not wait for the start as well: no process ends because nobody did.
     const started = this.#start(options, () => void Promise.resolve().then(() => started.catch(() => {})));
     return started;
@@ -232,13 +239,13 @@ export class Elector {
     try {
       signal = signalOf(callOptions(options, SIGNAL, 'start'));
       if (this.#ending) throw endingError();
-      await this.#started(signal);
+      if (!await this.#started(signal)) return;
       if (this.#engine && signal) this.#stopWith(signal);
       await unlessAborted(this.#firstAnswer(), signal);
     } catch (error) {
       // Nor of what its own signal has ended, or one that ends the process.
       const ended = (signal?.aborted && error === signal.reason) || error.code === 'EDGELECT_STOPPED';
-      if (this.#callbacks.onError && (error === this.#told || ended)) markHandled();
+      if (this.#callbacks.onError && (this.#told.has(error) || ended)) markHandled();
       throw error;
     }
   }
@@ -251,6 +258,7 @@ export class Elector {
     const byDefault = parks || this.#releaseOnStop;
     const release = read(() => flag('release', options?.release ?? byDefault), byDefault);
     this.#stops += 1;
+    for (const end of [...this.#pauses]) end();
     const [engine, finished, inside] = [this.#engine, this.#finished, this[INSIDE]];
     if (!engine) return throwWrong();
     // One that has run out unnoticed is none: its work is waited for here. A callback that hears of it may end this session and
@@ -487,7 +495,7 @@ export class Elector {
     };
     try {
       const result = await runs.run(open);
-      publish('slot', () => ({ group: this.config.lockfilePath, result }));
+      publish('slot', () => ({ group: this.#group, result }));
       this.#tellLog('info', 'slot', `slot ${result.slot}: ${[result.outcome, result.reason].filter(Boolean).join(', ')}`, result.term);
       return result;
     } finally {
@@ -659,17 +667,35 @@ export class Elector {
     }
   }
 
-  /** Competes when this is over, unless the signal fires first; an earlier stop is waited for. */
+  /** Competes when this is over, unless the signal fires first; an earlier stop is waited for. False where a later stop had the last
+   * word. */
   async #started(signal, { byLead = false } = {}) {
     signal?.throwIfAborted();
     const stops = this.#stops;
     const ends = () => this.#stopping || this.#failure !== null || !this.#engine.alive;
     while (this.#engine && ends()) await unlessAborted(this.#finished, signal);
+    // Whoever starts again as soon as it hears of a failure must not keep the process, and the store, busy with that.
+    if (!this.#engine && this.#fails > 1) await unlessAborted(this.#pause(), signal);
+    while (this.#engine && ends()) await unlessAborted(this.#finished, signal);
     signal?.throwIfAborted();
     // A stop that came meanwhile has the last word.
-    if (stops !== this.#stops) return;
+    if (stops !== this.#stops) return false;
+    this.#starts += 1;
     this.#startedByLead = byLead && (!this.#engine || this.#startedByLead);
     if (!this.#engine) this.#begin();
+    return true;
+  }
+
+  #pause() {
+    return new Promise((resolve) => {
+      const end = () => {
+        forget();
+        this.#pauses.delete(end);
+        resolve();
+      };
+      const forget = setTimer(this.config.frequentInterval, end, this.#unref);
+      this.#pauses.add(end);
+    });
   }
 
   #begin() {
@@ -714,7 +740,9 @@ export class Elector {
   async #firstAnswer() {
     // On Workers a promise that belongs to another event never settles. One that waits for old work asks nobody yet, who starts from within a callback may wait for themselves, and what keeps no
     // process alive must not leave one with a promise that nothing settles.
-    if (!this.#engine || this.#goOn || this[INSIDE] || this.#unref || this.#engine.isOnWorkers || this.#engine.heard) return;
+    if (!this.#engine || this.#goOn || this[INSIDE] || this.#unref || this.#engine.isOnWorkers) return;
+    // One that breaks down over the question says so at its end.
+    if (this.#asked((engine) => engine.heard)) return;
     await new Promise((resolve, reject) => {
       this.#starters.add({ resolve, reject });
     });
@@ -758,7 +786,7 @@ export class Elector {
   #tellError(error, { shows = true } = {}) {
     // Known without the wasm, which may be broken.
     const group = this.#group;
-    this.#told = error;
+    this.#told.add(error);
     // Known before anybody hears of it, who may start the elector again.
     const level = error === this.#failure ? 'error' : 'warn';
     publish('error', () => ({ group, error }));
@@ -853,6 +881,7 @@ export class Elector {
 
   #onEvent(engine, event) {
     if (engine !== this.#engine) return;
+    if (['acquired', 'newLeader', 'inGrace'].includes(event.type)) this.#fails = 0;
     if (event.type === 'acquired') this.#onAcquired(event.term);
     else if (event.type === 'lost') this.#onLost(event.term, event.reason);
     else if (event.type === 'newLeader') {
@@ -890,6 +919,7 @@ export class Elector {
   /** The store can't be used. */
   #fail(failure) {
     this.#failure = failure;
+    this.#fails += 1;
     const waits = this.#waiters.size > 0;
     for (const waiter of [...this.#waiters]) waiter.reject(failure);
     const heard = this.#letStart(({ reject }) => reject(failure)) || waits;
@@ -929,7 +959,7 @@ export class Elector {
     const term = new Term(number, { unfenced: this.#unfenced, fence, resign, checkpoint });
     this.#term = term;
     this.#fence = fence;
-    publish('term', () => ({ group: this.config.lockfilePath, term: term.token, how: 'acquired' }));
+    publish('term', () => ({ group: this.#group, term: term.token, how: 'acquired' }));
     this.#tellLog('info', 'acquired', 'this member leads', term.token);
     const stopped = this.#work.begin();
     const { failed, fine } = this.#call('onAcquireLeadership', term);
@@ -968,8 +998,10 @@ export class Elector {
     this.#term = null;
     this.#fence = null;
     noteEnd(term, reason, this.#causeOf(engine, reason));
-    publish('term', () => ({ group: this.config.lockfilePath, term: term.token, how: 'lost', reason }));
+    publish('term', () => ({ group: this.#group, term: term.token, how: 'lost', reason }));
     this.#tellLog('info', 'lost', `this member does not lead any more: ${reason}`, term.token);
+    // What its listeners begin waits for what is told of its end.
+    const stopped = this.#work.begin();
     try {
       fence.close();
       endTerm(term, reason);
@@ -977,7 +1009,6 @@ export class Elector {
       // The rest follows all the same: an election that never learns that the work has ended never competes again.
       void Promise.resolve().then(() => endTerm(term, reason));
     }
-    const stopped = this.#work.begin();
     // It may have been seen earlier than it is told.
     void this.#call('onLoseLeadership', { term: term.token, reason: lossOf.get(term) }).fine.then(stopped);
     this.#work.after(() => engine.workEnded(number));
@@ -1017,6 +1048,10 @@ export class Elector {
       if (!(this.#callbackErrors.get(name)?.call > call)) this.#callbackErrors.delete(name);
       return true;
     };
+    const fine = () => {
+      this.#thrown.delete(name);
+      return forget();
+    };
     const note = (thrown) => {
       forget();
       if (this.#callbackErrors.has(name)) return false;
@@ -1024,14 +1059,15 @@ export class Elector {
       shownOf.set(error, `${name} threw`);
       this.#callbackErrors.set(name, error);
       const told = new EdgelectError(error.message, { code: 'EDGELECT_CALLBACK', cause: thrown });
-      // In a turn of its own: whoever hears of it may start or stop the elector.
-      if (name !== 'onError') void Promise.resolve().then(() => this.#tellError(told));
+      // In a turn of its own, and once until it ends well: whoever hears of it may start or stop the elector, and so call it again.
+      if (name !== 'onError' && !this.#thrown.has(name)) void Promise.resolve().then(() => this.#tellError(told));
+      this.#thrown.add(name);
       return false;
     };
     try {
       const result = calledBack(this, () => this.#callbacks[name]?.(argument));
-      const fine = (async () => result)().then(forget, note);
-      return { failed: false, fine };
+      const end = (async () => result)().then(fine, note);
+      return { failed: false, fine: end };
     } catch (thrown) {
       return { failed: true, fine: Promise.resolve(note(thrown)) };
     }

@@ -299,7 +299,8 @@ export interface ElectorOptions<S extends AnyStorage = FencedStorage> extends Ti
   /** Another leader than before; `null` when the lease was released or its object is gone. */
   onNewLeader?(leaderId: string | null): void | Promise<void>;
   /** A problem has lasted for two attempts, has become another one, or ends the elector: what `status().error` says, with the
-   * store's HTTP status and code. Or another callback threw: `EDGELECT_CALLBACK`. Given, it takes the place of the warning. */
+   * store's HTTP status and code. Or another callback threw: `EDGELECT_CALLBACK`, once until
+   * it ends well. Given, it takes the place of the warning. */
   onError?(error: EdgelectError): void | Promise<void>;
   /** The role, the leader, the term, what is waited for or the error has changed. It hears no mere passing of time. */
   onStatus?(status: Status): void | Promise<void>;
@@ -394,7 +395,8 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * `lead` is over, once this was called. On Workers start and stop within one event: what its `fetch` and timers bring
    * belongs to that event. While work of an earlier session of this elector still runs, nothing is claimed until it has
    * stopped: `status().error` says so, and `start` does not wait for it. Otherwise it resolves when the store has answered, or
-   * has failed once in a way that may pass; with `unref` at once.
+   * has failed once in a way that may pass; with `unref` at once. After two sessions in a row that the store has ended, the next
+   * begins a `frequentInterval` later.
    *
    * Nobody has to wait for it where `onError` is given: what `onError` has heard, or a signal ended, is never an unhandled rejection. Without
    * `onError`, and without an `await` or a `catch`, Node, Deno and Bun end the process and show the error: this elector can

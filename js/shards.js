@@ -83,7 +83,11 @@ export class Shards {
       const session = this.#session;
       if (signal) this.#stopWith(session, signal);
       if (!running) {
-        session.started = Promise.all(session.electors.map((elector) => elector.start()));
+        // Before any callback may ask for it.
+        session.started = new Promise((resolve, reject) => {
+          session.settle = (starts) => void Promise.all(starts).then(resolve, reject);
+        });
+        session.settle(session.electors.map((elector) => elector.start()));
         this.#watch(session);
       }
       await session.started.catch(async (error) => {
@@ -258,11 +262,15 @@ export class Shards {
     for (const { forget } of session.shared) forget?.();
     const { all } = session;
     // Again, because the first one waits for nobody where it is called from within the work.
-    this.#ending = all.stop().then(() => all.stop()).finally(() => {
+    // There before any callback may start another session.
+    let over;
+    const ending = new Promise((resolve) => (over = resolve));
+    this.#ending = ending;
+    over(all.stop().then(() => all.stop()).finally(() => {
       this.#ending = null;
       settle();
-    });
-    await this.#ending;
+    }));
+    await ending;
   }
 }
 

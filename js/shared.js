@@ -247,7 +247,14 @@ export class SharedBudget {
   }
 
   #look() {
-    const [tickets, waitMs] = this.#ask((budget) => [budget.grant(clock()), budget.waitMs(clock())]);
+    let found;
+    try {
+      found = this.#ask((budget) => [budget.grant(clock()), budget.waitMs(clock())]);
+    } catch {
+      // A trap in the wasm: each group hears of it by itself.
+      return;
+    }
+    const [tickets, waitMs] = found;
     this.#forget?.();
     this.#forget = waitMs === undefined ? undefined : this.#timers.set(waitMs, () => this.#look());
     for (const ticket of tickets) {

@@ -316,4 +316,8 @@ test('a group that is started after the stop of all of them goes on', async () =
   await runtime.passing(both);
   await runtime.pass(10_000);
   assert.deepEqual(names.map((name) => electors.get(name).isLeader()), [true, true, true]);
+  const stopping = electors.stop();
+  const refused = names.map((name) => electors.get(name).start({ signal: AbortSignal.abort() }).catch(({ name: what }) => what));
+  await runtime.passing(stopping);
+  assert.deepEqual([await Promise.all(refused), names.map((name) => electors.get(name).status().role)], [Array(3).fill('AbortError'), Array(3).fill('stopped')]);
 });

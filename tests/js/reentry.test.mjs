@@ -403,3 +403,92 @@ test('what a callback threw is heard by onError, and what a term can do may be t
   assert.deepEqual(heard.slice(0, 2), [['EDGELECT_CALLBACK', 'onAcquireLeadership threw: no database', 'TypeError'], 'resigned']);
   await elector.stop();
 });
+
+test('who starts again whenever it hears of an error keeps nobody busy: from the second failure on there is a pause, which a stop ends', async () => {
+  let asked = 0;
+  const get = () => {
+    asked += 1;
+    throw Object.assign(new Error('no network'), { name: 'NotCapable' });
+  };
+  const elector = member({ get, putIfMatch: get }, { onError: () => void elector.start() });
+  const beganMs = Date.now();
+  void elector.start();
+  await pause(10 * FAST.frequentInterval);
+  const passedMs = Date.now() - beganMs;
+  assert.ok(asked > 2 && asked <= 3 + passedMs / FAST.frequentInterval, `${asked} reads in ${passedMs} ms`);
+  const waits = elector.start();
+  await elector.stop();
+  await within(waits, 1);
+});
+
+test('a callback that throws each time is told once, and keeps nobody busy who starts again then', async () => {
+  const told = [];
+  let calls = 0;
+  const elector = member(await newGroup(), {
+    onStatus: () => {
+      calls += 1;
+      throw new Error(`call ${calls}`);
+    },
+    onError: ({ message }) => {
+      told.push(message);
+      void elector.stop();
+      void elector.start();
+    },
+  });
+  await elector.start();
+  await leads(elector);
+  assert.deepEqual([told, calls < 40], [['onStatus threw: call 1'], true], `${calls} calls`);
+  await elector.stop();
+});
+
+test('a start that onError has heard of is no unhandled rejection, though another callback throws as well', async () => {
+  const heard = [];
+  const get = () => {
+    throw Object.assign(new Error('no network'), { name: 'NotCapable' });
+  };
+  const throws = () => {
+    throw new Error('not now');
+  };
+  const elector = member({ get, putIfMatch: get }, { onStatus: throws, onError: ({ code }) => void heard.push(code) });
+  void elector.start();
+  await pause(100);
+  assert.deepEqual(heard.sort(), ['EDGELECT_CALLBACK', 'EDGELECT_STORE']);
+});
+
+test("a listener of a term's signal that starts afresh gets no next term while the loss of this one is told", async () => {
+  const [order, ends] = [[], gated()];
+  const elector = member(await newGroup(), {
+    onAcquireLeadership: ({ signal }) => {
+      order.push('acquired');
+      signal.addEventListener('abort', () => {
+        void elector.stop({ release: false });
+        void elector.start();
+      });
+    },
+    onLoseLeadership: async () => {
+      order.push('losing');
+      await ends.promise;
+      order.push('lost');
+    },
+  });
+  const term = await started(elector);
+  term.resign();
+  await pause(10 * FAST.leaderTimeout);
+  assert.deepEqual(order, ['acquired', 'losing']);
+  ends.resolve();
+  await leads(elector);
+  assert.deepEqual(order, ['acquired', 'losing', 'lost', 'acquired']);
+  await elector.stop();
+});
+
+test('a start that a stop has overtaken gives its signal to no later session, and a term can be cloned', async () => {
+  const { elector, term } = await leading();
+  assert.equal(structuredClone(term).token, term.token);
+  const ending = new AbortController();
+  const overtaken = [elector.stop(), elector.start({ signal: ending.signal }), elector.stop()];
+  const last = elector.start();
+  await within(Promise.all([...overtaken, last]));
+  ending.abort();
+  await leads(elector);
+  await elector.stop();
+});

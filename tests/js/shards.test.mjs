@@ -287,3 +287,12 @@ test('a trap that the look at the leases meets first ends all shards, and the st
   await passing(shards.stop());
   assert.equal(shards.status().error, null);
 });
+
+test('a start within a callback that the first start calls waits for the same answers', async () => {
+  const starts = [];
+  const onStatus = () => void starts.push(shards.start());
+  const { shards } = memberOf(await groupOf(1), 'a', { shards: 1, onStatus });
+  await passing(shards.start());
+  await passing(Promise.all(starts));
+  assert.ok(starts.length > 0);
+});
