@@ -14,7 +14,7 @@ import { Log } from './log.js';
 import { fetchWith } from './peer-tls.js';
 import { diagnose } from './probe.js';
 import { checkNoBinding } from './r2.js';
-import { CALLBACKS, FIXED, HAS_PAGE, INSIDE, SAMPLES, SHARED, STARTS, Work, calledBack } from './shared.js';
+import { CALLBACKS, FIXED, HAS_PAGE, INSIDE, Pace, SAMPLES, SHARED, STARTS, Work, calledBack } from './shared.js';
 import { SlotRuns } from './slots.js';
 import { STORAGES } from './storage.js';
 
@@ -164,9 +164,8 @@ export class Elector {
   #told = new WeakSet();
   /** The callbacks that threw when they were called last. */
   #thrown = new Set();
-  /** How many sessions in a row the store has ended, and what ends the pauses before the next one. */
-  #fails = 0;
-  #pauses = new Set();
+  /** Between sessions that the store ends. */
+  #pace = new Pace();
   /** What `onStatus` heard last, as a text. */
   #statusTold = null;
   /** Those of `start` that wait for the store's first answer. */
@@ -258,7 +257,6 @@ export class Elector {
     const byDefault = parks || this.#releaseOnStop;
     const release = read(() => flag('release', options?.release ?? byDefault), byDefault);
     this.#stops += 1;
-    for (const end of [...this.#pauses]) end();
     const [engine, finished, inside] = [this.#engine, this.#finished, this[INSIDE]];
     if (!engine) return throwWrong();
     // One that has run out unnoticed is none: its work is waited for here. A callback that hears of it may end this session and
@@ -671,31 +669,16 @@ export class Elector {
    * word. */
   async #started(signal, { byLead = false } = {}) {
     signal?.throwIfAborted();
+    this.#starts += 1;
     const stops = this.#stops;
     const ends = () => this.#stopping || this.#failure !== null || !this.#engine.alive;
-    while (this.#engine && ends()) await unlessAborted(this.#finished, signal);
-    // Whoever starts again as soon as it hears of a failure must not keep the process, and the store, busy with that.
-    if (!this.#engine && this.#fails > 1) await unlessAborted(this.#pause(), signal);
     while (this.#engine && ends()) await unlessAborted(this.#finished, signal);
     signal?.throwIfAborted();
     // A stop that came meanwhile has the last word.
     if (stops !== this.#stops) return false;
-    this.#starts += 1;
     this.#startedByLead = byLead && (!this.#engine || this.#startedByLead);
     if (!this.#engine) this.#begin();
     return true;
-  }
-
-  #pause() {
-    return new Promise((resolve) => {
-      const end = () => {
-        forget();
-        this.#pauses.delete(end);
-        resolve();
-      };
-      const forget = setTimer(this.config.frequentInterval, end, this.#unref);
-      this.#pauses.add(end);
-    });
   }
 
   #begin() {
@@ -712,7 +695,12 @@ export class Elector {
     });
     // A shard claims nothing before its `Shards` says so, which waits for that work itself and needs the view of it.
     if (this.#work.goesOn && this.#shared?.competes === undefined) void this.#runAfterWork(engine);
-    else engine.run(this.#probe);
+    else this.#runs(engine);
+  }
+
+  /** Whoever starts again as soon as it hears of a failure must not keep the process, and the store, busy with that. */
+  #runs(engine) {
+    engine.run(this.#probe, this.#pace.leftMs(this.config.frequentInterval));
   }
 
   #noteSession(engine) {
@@ -733,7 +721,7 @@ export class Elector {
     forget();
     if (engine !== this.#engine) return;
     this.#goOn = null;
-    engine.run(this.#probe);
+    this.#runs(engine);
   }
 
   /** Waits until the store has answered, or has failed once: what it refuses for good is then known. */
@@ -760,6 +748,7 @@ export class Elector {
   #onTurn(engine) {
     this.#questions.turn(engine);
     if (engine !== this.#engine) return;
+    if (engine.heard && this.#failure === null) this.#pace.worked();
     if (this.#starters.size > 0 && engine.heard) this.#letStart(({ resolve }) => resolve());
     this.#tellStatus();
   }
@@ -881,7 +870,6 @@ export class Elector {
 
   #onEvent(engine, event) {
     if (engine !== this.#engine) return;
-    if (['acquired', 'newLeader', 'inGrace'].includes(event.type)) this.#fails = 0;
     if (event.type === 'acquired') this.#onAcquired(event.term);
     else if (event.type === 'lost') this.#onLost(event.term, event.reason);
     else if (event.type === 'newLeader') {
@@ -919,7 +907,7 @@ export class Elector {
   /** The store can't be used. */
   #fail(failure) {
     this.#failure = failure;
-    this.#fails += 1;
+    this.#pace.failed();
     const waits = this.#waiters.size > 0;
     for (const waiter of [...this.#waiters]) waiter.reject(failure);
     const heard = this.#letStart(({ reject }) => reject(failure)) || waits;
@@ -1049,8 +1037,8 @@ export class Elector {
       return true;
     };
     const fine = () => {
-      this.#thrown.delete(name);
-      return forget();
+      if (forget() && !this.#callbackErrors.has(name)) this.#thrown.delete(name);
+      return true;
     };
     const note = (thrown) => {
       forget();

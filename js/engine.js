@@ -96,16 +96,17 @@ export class Engine {
     return !this.#ended && !ownWasm.broken && this.#instance === ownWasm.instance;
   }
 
-  /** With `judges` the store is judged first; null leaves it to the kind of store. */
-  run(judges = false) {
+  /** With `judges` the store is judged first; null leaves it to the kind of store. Nothing is asked for so many milliseconds. */
+  run(judges = false, pauseMs = 0) {
     if (!this.#shared) {
-      this.#tell((raw) => raw.run(judges, 0));
+      this.#tell((raw) => raw.run(judges, pauseMs));
       return;
     }
-    const { delayMs, competes, judgement } = this.#shared;
+    const { competes, judgement } = this.#shared;
+    const delayMs = Math.max(pauseMs, this.#delays ? this.#shared.delayMs : 0);
     this.#shared.engine = this;
     if (competes === false) this.#attempt((raw) => raw.compete(false));
-    const begin = (own) => this.alive && this.#attempt((raw) => raw.run(own, this.#delays ? delayMs : 0));
+    const begin = (own) => this.alive && this.#attempt((raw) => raw.run(own, delayMs));
     this.#judging = judgement.join(judges, begin, () => this.#tell(() => {}));
     this.#judging.start();
   }

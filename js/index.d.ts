@@ -396,7 +396,7 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * belongs to that event. While work of an earlier session of this elector still runs, nothing is claimed until it has
    * stopped: `status().error` says so, and `start` does not wait for it. Otherwise it resolves when the store has answered, or
    * has failed once in a way that may pass; with `unref` at once. After two sessions in a row that the store has ended, the next
-   * begins a `frequentInterval` later.
+   * asks it a `frequentInterval` after that.
    *
    * Nobody has to wait for it where `onError` is given: what `onError` has heard, or a signal ended, is never an unhandled rejection. Without
    * `onError`, and without an `await` or a `catch`, Node, Deno and Bun end the process and show the error: this elector can

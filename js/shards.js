@@ -4,7 +4,7 @@ import { Electors } from './electors.js';
 import { newShards, shardPaths } from './engine.js';
 import { EdgelectError, callOptions, optionsOf, signalOf, toJson, wrongOption } from './errors.js';
 import { isLocker, unfencedError } from './locker.js';
-import { FIXED, HAS_PAGE, INSIDE, SHARED, calledBack, callbacksOf } from './shared.js';
+import { FIXED, HAS_PAGE, INSIDE, Pace, SHARED, calledBack, callbacksOf } from './shared.js';
 
 const OWN = ['prefix', 'shards', 'onAcquire', 'onLose'];
 /** The timings decide how the shards are watched; the rest of an elector's options belongs to it. */
@@ -29,6 +29,7 @@ export class Shards {
   #ending = null;
   /** How often `stop` was called: a start that waits gives way to a later stop. */
   #stops = 0;
+  #pace = new Pace();
   /** What `onError` has heard. */
   #heard = new WeakSet();
 
@@ -91,9 +92,13 @@ export class Shards {
         this.#watch(session);
       }
       await session.started.catch(async (error) => {
+        // Also of a session that was stopped as soon as that was heard; counted once.
+        if (!session.failed) this.#pace.failed();
+        session.failed = true;
         await this.#fail(session, error);
         throw error;
       });
+      if (this.#session === session) this.#pace.worked();
       return session;
     } catch (error) {
       const ended = signal?.aborted && error === signal.reason;
@@ -171,7 +176,9 @@ export class Shards {
       session.shared.push(shared);
       const seat = shard === this.#paths.length - 1;
       const own = seat ? { onNewLeader: unheard, onStatus: unheard } : this.#callbacksOf(shard, work, () => session.electors[shard]);
-      session.electors.push(all.add({ ...own, lockfilePath, [SHARED]: shared }));
+      const elector = all.add({ ...own, lockfilePath, [SHARED]: shared });
+      session.electors.push(elector);
+      shared.delayMs = Math.max(shared.delayMs, this.#pace.leftMs(elector.config.frequentInterval));
       this.#awaitOldWork(shared);
     }
     return session;

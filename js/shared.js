@@ -87,6 +87,27 @@ const FEW = 64;
 
 const clock = () => (hasSingleClock() ? Date.now() : performance.now());
 
+/** Between sessions that the store ends: the third in a row begins an interval after the second has failed. */
+export class Pace {
+  #fails = 0;
+  #failedMs = 0;
+
+  failed() {
+    this.#fails += 1;
+    this.#failedMs = clock();
+  }
+
+  worked() {
+    this.#fails = 0;
+  }
+
+  /** How long the next one has to wait; no clock that was set back makes it longer than the interval. */
+  leftMs(intervalMs) {
+    if (this.#fails < 2) return 0;
+    return Math.min(intervalMs, Math.max(0, this.#failedMs + intervalMs - clock()));
+  }
+}
+
 /** One timer of the runtime for all that waits: a heap of what is due, the nearest first. */
 export class SharedTimers {
   #heap = [];

@@ -296,3 +296,22 @@ test('a start within a callback that the first start calls waits for the same an
   await passing(Promise.all(starts));
   assert.ok(starts.length > 0);
 });
+
+test('who starts shards again whenever it hears of an error keeps nobody busy', async () => {
+  let asked = 0;
+  const refuse = async () => {
+    asked += 1;
+    throw Object.assign(new Error('no network'), { name: 'NotCapable' });
+  };
+  const storage = { get: refuse, putIfMatch: refuse };
+  const onError = () => {
+    if (asked > 500) return;
+    void shards.stop();
+    void shards.start();
+  };
+  const { shards } = memberOf(storage, 'a', { storage, shards: 1, onError });
+  void shards.start();
+  await runtime.pass(1_000);
+  assert.ok(asked < 20, `${asked} reads`);
+  await passing(shards.stop());
+});
