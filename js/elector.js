@@ -700,7 +700,7 @@ export class Elector {
 
   /** Whoever starts again as soon as it hears of a failure must not keep the process, and the store, busy with that. */
   #runs(engine) {
-    engine.run(this.#probe, this.#pace.leftMs(this.config.frequentInterval));
+    engine.run(this.#probe, this.#pace.counts ? this.#pace.leftMs(this.config.frequentInterval) : 0);
   }
 
   #noteSession(engine) {
@@ -748,7 +748,7 @@ export class Elector {
   #onTurn(engine) {
     this.#questions.turn(engine);
     if (engine !== this.#engine) return;
-    if (engine.heard && this.#failure === null) this.#pace.worked();
+    if (this.#pace.counts && this.#failure === null && this.#asked((one) => one.heard, engine)) this.#pace.worked();
     if (this.#starters.size > 0 && engine.heard) this.#letStart(({ resolve }) => resolve());
     this.#tellStatus();
   }

@@ -92,6 +92,11 @@ export class Pace {
   #fails = 0;
   #failedMs = 0;
 
+  /** Whether the last one has failed. */
+  get counts() {
+    return this.#fails > 0;
+  }
+
   failed() {
     this.#fails += 1;
     this.#failedMs = clock();
