@@ -410,7 +410,29 @@ fn write(lease: Box<Lease>, condition: Condition) -> Operation {
     Operation::Write { record: lease.into(), condition }
 }
 
+/// One operation within its time. No two records are the same (S4): a success with the version that was to be replaced says
+/// nothing of the write.
 pub(crate) async fn perform_within<S: Store, H: Host>(
+    store: &S,
+    host: &H,
+    operation: Operation,
+    timeout_ms: u64,
+) -> Answer {
+    let replaced = match &operation {
+        Operation::Write { record: Record::Lease(_), condition: Condition::Match(version) } => {
+            Some(version.clone())
+        }
+        _ => None,
+    };
+    let mut answer = perform_as_told(store, host, operation, timeout_ms).await;
+    if let Outcome::Written { version } = &mut answer.outcome {
+        *version = version.take().filter(|version| Some(version) != replaced.as_ref());
+    }
+    answer
+}
+
+/// The same with what the store says, whatever that is worth.
+pub(crate) async fn perform_as_told<S: Store, H: Host>(
     store: &S,
     host: &H,
     operation: Operation,
@@ -421,20 +443,8 @@ pub(crate) async fn perform_within<S: Store, H: Host>(
         Operation::Write { .. } => "write",
         Operation::Delete => "delete",
     };
-    // No two records are the same (S4): a success with the version that was to be replaced says nothing of it.
-    let replaced = match &operation {
-        Operation::Write { record: Record::Lease(_), condition: Condition::Match(version) } => {
-            Some(version.clone())
-        }
-        _ => None,
-    };
     match select(pin!(store.perform(operation)), pin!(host.sleep(timeout_ms))).await {
-        Either::Left((answer, _)) => match answer.outcome {
-            Outcome::Written { version: version @ Some(_) } if version == replaced => {
-                Answer { outcome: Outcome::Written { version: None }, ..answer }
-            }
-            _ => answer,
-        },
+        Either::Left((answer, _)) => answer,
         Either::Right(_) => {
             let within = timeout_ms.to_string();
             let pieces = [&store.describe(), ": ", name, ": no answer within ", &within, " ms"];

@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use super::{Effort, Finding, Judged, Offset, Progress, Step};
 use crate::config::Config;
-use crate::driver::{Host, perform_within};
+use crate::driver::{Host, perform_as_told};
 use crate::lease::{Lease, Reading, Stamp};
 use crate::store::{
     Answer, Condition, Facts, FaultKind, Operation, Outcome, Record, Store, Version,
@@ -273,7 +273,7 @@ impl<'a, S: Store, H: Host> Probe<'a, S, H> {
         let mut answers = Vec::new();
         let mut asked: Vec<Asked<'_>> = Vec::new();
         for (number, operation) in operations {
-            asked.push((number, Box::pin(perform_within(object, host, operation, timeout_ms))));
+            asked.push((number, Box::pin(perform_as_told(object, host, operation, timeout_ms))));
         }
         poll_fn(|context| {
             asked.retain_mut(|(number, answer)| match answer.as_mut().poll(context) {
