@@ -28,6 +28,9 @@ export const isAlive = (group) => killGroup(group, 0) && (process.platform !== '
 /** What `stat` of a process says that has ended, or that is hidden from this user. */
 const GONE = ['ENOENT', 'ESRCH', 'EACCES', 'EPERM'];
 
+/** Where `stat` has how many threads there are, counted from the state on. */
+const THREADS_AT = 17;
+
 const processes = () => {
   try {
     return fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name));
@@ -42,8 +45,10 @@ const runs = (group) => {
   return ids.length === 0 || ids.some((id) => {
     try {
       // The name of the program, in brackets, may contain anything: `7 (sh) S 1 7 7 …`.
-      const [state, , ofGroup] = fs.readFileSync(`/proc/${id}/stat`, 'utf8').split(') ').at(-1).split(' ');
-      return Number(ofGroup) === group && state !== 'Z' && state !== 'X';
+      const fields = fs.readFileSync(`/proc/${id}/stat`, 'utf8').split(') ').at(-1).split(' ');
+      // Its first thread may have ended while others go on.
+      const isDead = ['Z', 'X'].includes(fields[0]) && Number(fields[THREADS_AT]) <= 1;
+      return Number(fields[2]) === group && !isDead;
     } catch ({ code }) {
       return !GONE.includes(code);
     }

@@ -54,6 +54,14 @@ impl Times {
     }
 }
 
+/// Whether signals reach a command.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Denied {
+    No,
+    Yes,
+    Told,
+}
+
 /// One run, as signals and the work under a term have it. Times are those of [`now_ms`].
 pub struct Run {
     family: Cell<Family>,
@@ -63,6 +71,8 @@ pub struct Run {
     kill_at_ms: Cell<u64>,
     fence: Cell<Moment>,
     lost: Cell<bool>,
+    /// Whether something of it runs as another user, and so can't be ended.
+    denied: Cell<Denied>,
 }
 
 impl Run {
@@ -70,7 +80,27 @@ impl Run {
     pub fn new(family: Family, times: Times, kill_after_ms: u64) -> Self {
         let (kill_at_ms, fence) = (Cell::new(u64::MAX), Cell::default());
         let family = Cell::new(family);
-        Self { family, times, kill_after_ms, kill_at_ms, fence, lost: Cell::new(false) }
+        let (lost, denied) = (Cell::new(false), Cell::new(Denied::No));
+        Self { family, times, kill_after_ms, kill_at_ms, fence, lost, denied }
+    }
+
+    /// Whether it can't be ended; says so once.
+    pub fn take_denied(&self) -> bool {
+        let denied = self.denied.get() == Denied::Yes;
+        if denied {
+            self.denied.set(Denied::Told);
+        }
+        denied
+    }
+
+    fn send_all(&self, signal: Signal) {
+        self.sent(self.family.get().send_all(signal));
+    }
+
+    fn sent(&self, sent: bool) {
+        if !sent && self.denied.get() == Denied::No {
+            self.denied.set(Denied::Yes);
+        }
     }
 
     /// Whether it was ended because the authority ended.
@@ -87,7 +117,7 @@ impl Run {
         self.fence.set(now.after(left_ms));
         if left_ms <= kill_ms || now_ms >= self.kill_at_ms.get() {
             self.lost.set(self.lost.get() || left_ms <= kill_ms);
-            self.family.get().send_all(Signal::SIGKILL);
+            self.send_all(Signal::SIGKILL);
         } else if left_ms <= kill_ms + grace_ms && !self.lost.get() {
             self.lose();
         }
@@ -107,9 +137,9 @@ impl Run {
             self.kill_in(self.kill_after_ms);
         }
         if again {
-            self.family.get().send_all(Signal::SIGKILL)
+            self.send_all(Signal::SIGKILL);
         } else {
-            self.family.get().send(signal)
+            self.sent(self.family.get().send(signal));
         }
     }
 
@@ -122,7 +152,7 @@ impl Run {
     /// Ends what still runs.
     pub fn sweep(&self) {
         self.kill_in(self.times.grace_ms);
-        self.family.get().send_all(Signal::SIGTERM);
+        self.send_all(Signal::SIGTERM);
     }
 
     /// The term is over. Where the authority was `given_up` the lease is held for the rest of its time, and the command has its
@@ -133,6 +163,7 @@ impl Run {
         } else {
             self.lost.set(true);
             self.kill_at_ms.set(now_ms());
+            self.send_all(Signal::SIGKILL);
         }
     }
 
@@ -146,7 +177,7 @@ impl Run {
         }
         let late_ms = now_ms().checked_sub(self.kill_at_ms.get());
         if late_ms.is_some() {
-            self.family.get().send_all(Signal::SIGKILL);
+            self.send_all(Signal::SIGKILL);
         }
         late_ms.is_none_or(|late_ms| late_ms < DYING_MS)
     }

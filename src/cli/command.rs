@@ -1,12 +1,13 @@
 //! The commands out of `commands.json`, which the npm package reads as well.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::process::exit;
 use std::sync::LazyLock;
 
-use clap::builder::PossibleValuesParser;
+use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
 use clap::error::ErrorKind;
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use edgelect::calendar;
 use serde::Deserialize;
 
@@ -108,7 +109,7 @@ pub fn settings() -> impl Iterator<Item = &'static Flag> {
 pub struct Flags {
     values: BTreeMap<&'static str, String>,
     /// The command to run, or the groups to show.
-    pub operands: Vec<String>,
+    pub operands: Vec<OsString>,
 }
 
 impl Flags {
@@ -156,7 +157,11 @@ pub fn matches() -> ArgMatches {
         }
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let known = |name: &String| spec_of(name).is_some();
-        let name = std::env::args().nth(1).filter(known).map(|name| format!("{name} "));
+        let name = std::env::args_os()
+            .nth(1)
+            .and_then(|name| name.into_string().ok())
+            .filter(known)
+            .map(|name| format!("{name} "));
         tell::error(text.strip_prefix("error: ").unwrap_or(&text));
         tell::line(&format!("See edgelect {}--help.", name.unwrap_or_default()));
         exit(code("settings"))
@@ -182,7 +187,7 @@ pub fn flags_of(name: &str, matches: &ArgMatches) -> Flags {
     };
     let values =
         options_of(spec).filter_map(|flag| Some((flag.long.as_str(), text_of(flag)?))).collect();
-    let operands = spec.arguments.iter().filter_map(|one| matches.get_many::<String>(&one.name));
+    let operands = spec.arguments.iter().filter_map(|one| matches.get_many::<OsString>(&one.name));
     Flags { values, operands: operands.flatten().cloned().collect() }
 }
 
@@ -211,6 +216,7 @@ fn command_of(spec: &'static CommandSpec) -> Command {
             .help(&one.help)
             .required(!one.optional)
             .num_args(1..)
+            .value_parser(value_parser!(OsString))
             // What follows the name of a command to run is that command's.
             .trailing_var_arg(!one.optional)
     });
@@ -243,7 +249,8 @@ fn arg_of(flag: &'static Flag) -> Arg {
         (None, Some("time")) => arg.value_parser(time_ms),
         (None, Some("code")) => arg.value_parser(|text: &str| whole(text, "code", 255)),
         (None, Some(_)) => arg.value_parser(move |text: &str| whole(text, "number", most)),
-        (None, None) => arg,
+        // An empty one is a variable of a script that is not set, and would hide ours.
+        (None, None) => arg.value_parser(NonEmptyStringValueParser::new()),
     }
 }
 

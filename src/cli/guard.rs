@@ -12,13 +12,18 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{Pid, getpid, getppid};
 
-use super::processes::{Family, MARK, Moment, kill_marked};
+use super::processes::{
+    Family, Known, MARK, Moment, kill_known, kill_marked, now_ms, spare, spare_descendants,
+};
 
 /// The command of this program that is the guard.
 pub const NAME: &str = "__guard";
 
 /// How long the guard waits at most before it reads the clock again: a machine that slept stops its timers.
 const LOOK: Duration = Duration::from_millis(250);
+
+/// How often it notes what has left the group: nothing else tells what such a process was once the owner has ended.
+const NOTE_MS: u64 = 1_000;
 
 /// How often, and how far apart, it looks for what is left after its owner has ended.
 const PASSES: u32 = 100;
@@ -78,8 +83,11 @@ impl Process {
             true => "/proc/self/exe".into(),
             false => std::env::current_exe()?,
         };
+        let owner = getpid();
+        let spared = spare_descendants(owner).iter();
+        let spared = spared.map(|one| format!("{}:{}", one.pid, one.started)).collect::<Vec<_>>();
         let mut process = Command::new(program)
-            .args([NAME, mark])
+            .args([NAME, mark, &owner.to_string(), &spared.join(",")])
             // Of an edgelect that runs this one: its guard leaves ours alone, which has a command of its own to end.
             .env_remove(MARK)
             .stdin(Stdio::piped())
@@ -95,11 +103,14 @@ impl Process {
     }
 }
 
-/// Is the guard until its owner has ended.
-pub fn watch(mark: &str) {
+/// Is the guard until its owner has ended; `told` is what [`Guard::start`] hands over.
+pub fn watch(told: &[String]) {
     // Before there is another thread, which has the same mask.
     let _ = SigSet::all().thread_block();
-    let owner = getppid();
+    let [mark, owner, spared] = told else { return };
+    // Its parent may be another by now.
+    let owner = owner.parse().map_or(getppid(), Pid::from_raw);
+    spare(spared.split(',').filter_map(known).collect());
     let (tell, told) = channel();
     std::thread::spawn(move || {
         for line in io::stdin().lock().lines().map_while(Result::ok) {
@@ -107,6 +118,7 @@ pub fn watch(mark: &str) {
         }
     });
     let mut watched = None;
+    let (mut strays, mut noted_ms) = (Vec::new(), now_ms());
     let family = |group| {
         let group = Some(group).filter(|group| *group > 1).map(Pid::from_raw);
         group.map(|group| Family { group, owner, guard: getpid() })
@@ -118,19 +130,35 @@ pub fn watch(mark: &str) {
             Err(RecvTimeoutError::Timeout) if left_ms() > 0 => {}
             Err(RecvTimeoutError::Timeout) => {
                 if let Some((group, _)) = watched.take() {
-                    family(group).inspect(|family| family.send_all(Signal::SIGKILL));
+                    if let Some(family) = family(group) {
+                        family.send_all(Signal::SIGKILL);
+                    }
                     kill_marked(mark);
                 }
             }
             Err(RecvTimeoutError::Disconnected) => {
                 // The owner's number may be another's by now, so its descendants can't be told.
                 if let Some((group, _)) = watched {
+                    kill_known(&strays);
                     kill_rest(family(group), mark);
                 }
                 return;
             }
         }
+        if now_ms().saturating_sub(noted_ms) >= NOTE_MS {
+            let family = watched.and_then(|(group, _)| family(group));
+            // After its end nobody's descendants are the owner's.
+            if getppid() == owner {
+                strays = family.map_or_else(Vec::new, |family| family.now_outside());
+            }
+            noted_ms = now_ms();
+        }
     }
+}
+
+fn known(text: &str) -> Option<Known> {
+    let (pid, started) = text.split_once(':')?;
+    Some(Known { pid: Pid::from_raw(pid.parse().ok()?), started: started.parse().ok()? })
 }
 
 /// What it was told: the group, and until when.
@@ -145,7 +173,9 @@ fn read(line: &str) -> Option<(i32, Moment)> {
 /// another process.
 #[allow(clippy::disallowed_methods)] // It has nothing else to do.
 fn kill_rest(family: Option<Family>, mark: &str) {
-    family.inspect(|family| family.send(Signal::SIGKILL));
+    if let Some(family) = family {
+        family.send(Signal::SIGKILL);
+    }
     let mut found = family.is_some();
     for _ in 0..PASSES {
         match kill_marked(mark) {

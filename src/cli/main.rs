@@ -27,7 +27,8 @@ use command::{code, flags_of};
 fn main() {
     let mut args = std::env::args_os();
     if args.nth(1).is_some_and(|first| first == guard::NAME) {
-        return guard::watch(&args.next().unwrap_or_default().to_string_lossy());
+        let told: Vec<String> = args.map(|one| one.to_string_lossy().into_owned()).collect();
+        return guard::watch(&told);
     }
     let matches = command::matches();
     let (name, matches) = matches.subcommand().expect("clap requires a command");
@@ -39,6 +40,7 @@ fn main() {
             code("failed")
         }
     };
+    tell::settle();
     // Not by a return: what is still under way, such as the look-up of a name, is not waited for.
     exit(ended);
 }

@@ -204,7 +204,10 @@ pub fn groups(flags: &Flags) -> Result<Vec<(Config, Place)>, Failure> {
     };
     match flags.operands.as_slice() {
         [] => Ok(vec![open(&variables)?]),
-        groups => groups.iter().map(|group| open(&variables.with_group(group))).collect(),
+        groups => groups
+            .iter()
+            .map(|group| open(&variables.with_group(&group.to_string_lossy())))
+            .collect(),
     }
 }
 

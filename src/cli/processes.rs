@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::sync::OnceLock;
 
+use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::time::{ClockId, clock_gettime};
@@ -65,18 +67,17 @@ pub struct Family {
 }
 
 impl Family {
-    /// Sends a signal to the group.
-    pub fn send(&self, signal: Signal) {
+    /// Sends a signal to the group; false where it runs as another user.
+    pub fn send(&self, signal: Signal) -> bool {
         // It may have ended in between.
-        let _ = killpg(self.group, signal);
+        killpg(self.group, signal) != Err(Errno::EPERM)
     }
 
-    /// Sends a signal to the group and to those that have left it.
-    pub fn send_all(&self, signal: Signal) {
-        self.send(signal);
-        for pid in self.strays(&seen()) {
-            let _ = kill(pid, signal);
-        }
+    /// Sends a signal to the group and to those that have left it; false where one of them runs as another user.
+    pub fn send_all(&self, signal: Signal) -> bool {
+        let sent = self.send(signal);
+        let strays = self.strays(&seen());
+        strays.iter().fold(sent, |sent, one| kill(one.pid, signal) != Err(Errno::EPERM) && sent)
     }
 
     /// Whether anything of it runs. In a container without an init nobody collects dead processes, which count as none.
@@ -87,7 +88,13 @@ impl Family {
             return true;
         }
         let runs = |one: &Seen| one.group == self.group && !one.dead;
-        killpg(self.group, None).is_ok() && (seen.is_empty() || seen.iter().any(runs))
+        // One that runs as another user can't be signalled, and lives.
+        killpg(self.group, None) != Err(Errno::ESRCH) && (seen.is_empty() || seen.iter().any(runs))
+    }
+
+    /// Those outside the group that run.
+    pub fn now_outside(&self) -> Vec<Known> {
+        self.strays(&seen())
     }
 
     /// Collects what was adopted and has died.
@@ -104,24 +111,59 @@ impl Family {
         }
     }
 
-    /// The descendants outside the group that run.
-    fn strays(&self, seen: &[Seen]) -> Vec<Pid> {
-        let mut family = HashSet::from([self.owner]);
-        loop {
-            let is_new = |one: &&Seen| family.contains(&one.parent) && !family.contains(&one.pid);
-            let found: Vec<Pid> = seen
-                .iter()
-                .filter(is_new)
-                .map(|one| one.pid)
-                .filter(|pid| *pid != self.guard)
-                .collect();
-            if found.is_empty() {
-                break;
-            }
-            family.extend(found);
+    /// The descendants outside the group that run, but for those that were there before.
+    fn strays(&self, seen: &[Seen]) -> Vec<Known> {
+        let spared = SPARED.get().map_or(&[][..], |spared| spared);
+        let is_own = |one: &&Seen| one.pid != self.guard && !spared.contains(&one.known());
+        let family = descendants(self.owner, seen, is_own);
+        let strays = family.into_iter().filter(|one| one.group != self.group && !one.dead);
+        strays.map(Seen::known).collect()
+    }
+}
+
+/// A process: its number, and when it started, in ticks since the machine did; numbers come again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Known {
+    /// Its number.
+    pub pid: Pid,
+    /// When it started.
+    pub started: u64,
+}
+
+/// What an owner had started before it ran this program, as the shell of a script does.
+static SPARED: OnceLock<Vec<Known>> = OnceLock::new();
+
+/// Takes what descends from this process now for none of any command; gives that.
+pub fn spare_descendants(owner: Pid) -> &'static [Known] {
+    SPARED.get_or_init(|| {
+        descendants(owner, &seen(), |_| true).into_iter().map(Seen::known).collect()
+    })
+}
+
+/// The same, as the owner has seen it.
+pub fn spare(known: Vec<Known>) {
+    let _ = SPARED.set(known);
+}
+
+fn descendants(of: Pid, seen: &[Seen], is_own: impl Fn(&&Seen) -> bool) -> Vec<&Seen> {
+    let mut family = HashSet::from([of]);
+    let mut all = Vec::new();
+    loop {
+        let is_new = |one: &&Seen| family.contains(&one.parent) && !family.contains(&one.pid);
+        let found: Vec<&Seen> = seen.iter().filter(is_new).filter(&is_own).collect();
+        if found.is_empty() {
+            return all;
         }
-        let strays = seen.iter().filter(|one| family.contains(&one.pid) && one.pid != self.owner);
-        strays.filter(|one| one.group != self.group && !one.dead).map(|one| one.pid).collect()
+        family.extend(found.iter().map(|one| one.pid));
+        all.extend(found);
+    }
+}
+
+/// Kills these, if they are still the same.
+pub fn kill_known(known: &[Known]) {
+    let now = seen();
+    for one in known.iter().filter(|one| now.iter().any(|now| now.known() == **one)) {
+        let _ = kill(one.pid, Signal::SIGKILL);
     }
 }
 
@@ -129,7 +171,7 @@ impl Family {
 pub fn kill_marked(mark: &str) -> bool {
     let text = format!("{MARK}={mark}");
     let is_marked = |pid: &Pid| {
-        let variables = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let variables = variables_of(*pid);
         variables.split(|byte| *byte == 0).any(|one| one == text.as_bytes())
     };
     let marked: Vec<Pid> = seen().iter().map(|one| one.pid).filter(is_marked).collect();
@@ -139,12 +181,33 @@ pub fn kill_marked(mark: &str) -> bool {
     !marked.is_empty()
 }
 
+/// The environment of a process. One whose first thread has ended shows it by another thread alone.
+fn variables_of(pid: Pid) -> Vec<u8> {
+    let of = |place: &str| fs::read(place).ok().filter(|variables| !variables.is_empty());
+    let by_thread = || {
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+        threads.flatten().find_map(|thread| of(thread.path().join("environ").to_str()?))
+    };
+    of(&format!("/proc/{pid}/environ")).or_else(by_thread).unwrap_or_default()
+}
+
 struct Seen {
     pid: Pid,
     parent: Pid,
     group: Pid,
     dead: bool,
+    started: u64,
 }
+
+impl Seen {
+    fn known(&self) -> Known {
+        Known { pid: self.pid, started: self.started }
+    }
+}
+
+/// Where `stat` has how many threads there are, and when it started, counted from its state on.
+const THREADS_AT: usize = 17;
+const STARTED_AT: usize = 19;
 
 /// All processes, where `/proc` shows them.
 fn seen() -> Vec<Seen> {
@@ -157,8 +220,11 @@ fn read(name: &str) -> Option<Seen> {
     let stat = fs::read(format!("/proc/{name}/stat")).ok()?;
     // The name of the program, in brackets, may contain anything: `7 (sh) S 1 7 7 …`.
     let text = String::from_utf8_lossy(&stat);
-    let mut fields = text.rsplit_once(") ")?.1.split(' ');
-    let dead = matches!(fields.next()?, "Z" | "X");
-    let mut next = || Some(Pid::from_raw(fields.next()?.parse().ok()?));
-    Some(Seen { pid: Pid::from_raw(pid), parent: next()?, group: next()?, dead })
+    let fields: Vec<&str> = text.rsplit_once(") ")?.1.split(' ').collect();
+    let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+    let process = |at: usize| Some(Pid::from_raw(fields.get(at)?.parse().ok()?));
+    // Its first thread may have ended while others go on.
+    let dead = matches!(*fields.first()?, "Z" | "X") && number(THREADS_AT)? <= 1;
+    let (parent, group, started) = (process(1)?, process(2)?, number(STARTED_AT)?);
+    Some(Seen { pid: Pid::from_raw(pid), parent, group, dead, started })
 }

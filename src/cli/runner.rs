@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
+use std::ffi::{OsStr, OsString};
 use std::future::poll_fn;
 use std::io::{self, ErrorKind, IsTerminal};
 use std::os::unix::process::ExitStatusExt;
@@ -16,6 +17,7 @@ use edgelect::driver::Host;
 use edgelect::probe::judge;
 use edgelect::{Config, Election, Handle, Input, Native, Term, Waiting, calendar};
 use futures::future::{Either, select};
+use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getpid};
 use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessSession};
@@ -27,7 +29,7 @@ use super::child::{POLL_MS, Run, Times};
 use super::command::{Flags, code};
 use super::guard::Guard;
 use super::place::{Failure, Place, Variables, require_name, shown};
-use super::processes::{Family, MARK, Moment, now_ms};
+use super::processes::{Family, MARK, Moment, now_ms, spare_descendants};
 use super::tell;
 
 const KILL_AFTER_MS: u64 = 8_000;
@@ -40,6 +42,8 @@ const PATIENCE_MS: u64 = 10_000;
 const TELL_MS: u64 = 1_000;
 /// After these no command is begun.
 const ENDS: [Signal; 3] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGQUIT];
+/// Those that others have a process ignore.
+const UNHEARD: [Signal; 3] = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT];
 const PASSED: [Signal; 8] = [
     Signal::SIGTERM,
     Signal::SIGINT,
@@ -106,7 +110,7 @@ pub struct Runner {
     pub handle: Handle,
     /// The exit code where another leads.
     pub conflict: i32,
-    command: Vec<String>,
+    command: Vec<OsString>,
     shell: bool,
     restarts: bool,
     nonblock: bool,
@@ -131,7 +135,10 @@ impl Runner {
         elect: impl FnOnce(&Native, Config) -> Result<Election, Failure>,
     ) -> Result<Self, Failure> {
         let machine = |error: io::Error| Failure::Machine(error.to_string());
-        let signals: io::Result<_> = PASSED.iter().chain([&Signal::SIGCHLD]).map(listen).collect();
+        spare_descendants(getpid());
+        tell::from_behind();
+        let heard = PASSED.iter().filter(|signal| !is_ignored(**signal)).chain([&Signal::SIGCHLD]);
+        let signals: io::Result<_> = heard.map(listen).collect();
         let name = nix::unistd::gethostname().unwrap_or_default();
         let server_id = format!("{}-{}", name.to_string_lossy(), getpid());
         require_name(flags)?;
@@ -255,8 +262,8 @@ impl Runner {
 
     fn spawn(&self, term: &Term<'_, Native>, slot: Option<&str>) -> io::Result<Life<'_>> {
         let (program, args) = match self.shell {
-            true => ("/bin/sh", vec!["-c".to_owned(), self.command.join(" ")]),
-            false => (self.command[0].as_str(), self.command[1..].to_vec()),
+            true => (OsStr::new("/bin/sh"), vec!["-c".into(), self.command.join(OsStr::new(" "))]),
+            false => (self.command[0].as_os_str(), self.command[1..].to_vec()),
         };
         let mut command = Command::new(program);
         command.args(args).env(MARK, &self.guard.mark);
@@ -280,9 +287,12 @@ impl Runner {
             ErrorKind::PermissionDenied => {
                 (code("notExecutable"), "it can't be executed".to_owned())
             }
+            _ if error.raw_os_error() == Some(Errno::ELOOP as i32) => {
+                (code("notExecutable"), "its symbolic links lead in a circle".to_owned())
+            }
             _ => (code("failed"), error.to_string()),
         };
-        let text = format!("{}: {why}", self.command[0]);
+        let text = format!("{}: {why}", self.command[0].to_string_lossy());
         self.tell("ended", json!({ "code": code }), Some(&text));
         Ended { code, started: false }
     }
@@ -347,8 +357,18 @@ impl Runner {
         }
     }
 
+    fn tell_denied(&self, run: &Run) {
+        if run.take_denied() {
+            let text = "the command runs as another user, so that it can't be ended: run edgelect itself as that user";
+            self.tell("denied", json!({}), Some(text));
+        }
+    }
+
     /// Tells what is waited for, and gives up where that takes too long.
     fn look(&self) {
+        if let Some(run) = &*self.current.borrow() {
+            self.tell_denied(run);
+        }
         let now = self.host.now();
         let waiting = self.handle.with(|election| election.waiting(now));
         let before = self.waits_for.replace(waiting.map(|(what, _)| what));
@@ -380,6 +400,7 @@ impl Runner {
         let lease_ms = self.handle.with(|election| election.config().leader_timeout_ms);
         let text = format!("{why}: the lease is not released, and runs out within {lease_ms} ms");
         self.tell("left", json!({ "code": code }), Some(&text));
+        tell::settle();
         std::process::exit(code);
     }
 
@@ -418,14 +439,16 @@ impl Life<'_> {
     /// Nothing of it is to run any more; gives the exit code.
     fn end(&mut self, status: Option<ExitStatus>) -> i32 {
         let runner = self.runner;
+        runner.tell_denied(&self.run);
         self.ended = true;
         let signal = status.and_then(|status| status.signal());
         let own = status.and_then(|status| status.code()).or(signal.map(|number| 128 + number));
         let lost = self.run.is_lost();
         let code = if lost { code("lost") } else { own.unwrap_or(code("failed")) };
-        let text = lost.then_some("the authority was lost, so the command was ended");
-        runner.tell("ended", json!({ "code": code }), text);
-        if self.run.lives() {
+        let lives = self.run.lives();
+        let text = "the authority was lost, so the command was ended";
+        runner.tell("ended", json!({ "code": code }), Some(text).filter(|_| lost && !lives));
+        if lives {
             runner.leave(code, "a process of the command does not die");
         }
         runner.guard.clear();
@@ -461,6 +484,18 @@ impl Drop for Life<'_> {
             self.runner.end(code);
         }
     }
+}
+
+/// Whether whoever started this process has it ignore a signal, as `nohup` does and a shell for what it starts with `&`: then it
+/// goes on doing so, and the command as well. Known where `/proc` shows it.
+fn is_ignored(signal: Signal) -> bool {
+    if !UNHEARD.contains(&signal) {
+        return false;
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal as i32 - 1) & 1 == 1
 }
 
 fn listen(signal: &Signal) -> io::Result<(Signal, unix::Signal)> {

@@ -1,16 +1,76 @@
 //! What people and programs read. A reader that has gone away ends nothing.
 
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
+use std::process::exit;
+use std::sync::OnceLock;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::Duration;
 
 use serde_json::Value;
 
-/// A line on standard output; false where nobody reads it any more.
+use super::command::code;
+
+/// How many lines wait for a reader that is slow; what comes then is dropped.
+const MOST_WAITING: usize = 256;
+/// How long such a reader is waited for at the end.
+const SETTLE: Duration = Duration::from_secs(1);
+
+/// A line for standard error, or somebody who waits until all before are written.
+enum Said {
+    Line(String),
+    Settled(SyncSender<()>),
+}
+
+/// Where lines go that must not keep their sender waiting.
+static BEHIND: OnceLock<SyncSender<Said>> = OnceLock::new();
+
+/// A line on standard output; false where nobody reads it any more. Ends the process where it can't be written, as on a full
+/// disk.
 pub fn print(line: &str) -> bool {
-    writeln!(io::stdout(), "{line}").is_ok()
+    match writeln!(io::stdout(), "{line}") {
+        Ok(()) => true,
+        Err(gone) if gone.kind() == ErrorKind::BrokenPipe => false,
+        Err(cause) => {
+            error(&format!("standard output: {cause}"));
+            exit(code("failed"));
+        }
+    }
+}
+
+/// From now on a reader of standard error that is slow, or has stopped, keeps nobody waiting.
+pub fn from_behind() {
+    let (tell, told) = sync_channel(MOST_WAITING);
+    if BEHIND.set(tell).is_err() {
+        return;
+    }
+    std::thread::spawn(move || {
+        for said in told {
+            match said {
+                Said::Line(line) => write(&line),
+                Said::Settled(whom) => drop(whom.send(())),
+            }
+        }
+    });
+}
+
+/// Waits until what was said is written, but not long.
+pub fn settle() {
+    let Some(behind) = BEHIND.get() else { return };
+    let (whom, settled) = sync_channel(1);
+    if behind.try_send(Said::Settled(whom)).is_ok() {
+        let _ = settled.recv_timeout(SETTLE);
+    }
 }
 
 /// A line on standard error.
 pub fn line(line: &str) {
+    match BEHIND.get() {
+        Some(behind) => drop(behind.try_send(Said::Line(line.to_owned()))),
+        None => write(line),
+    }
+}
+
+fn write(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 

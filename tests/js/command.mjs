@@ -38,12 +38,14 @@ export const forEachRow = async (rows, work) => {
 
 export const doctor = (args, variables) => edgelect(['doctor', ...args], { variables });
 
-/** Starts `edgelect` and lets it run: `ended` resolves to `{ code, signal }`, `shown` has what it has written so far. */
-export const begin = (args, { variables = {} } = {}) => {
-  const child = spawn(PROGRAM[0], [...PROGRAM.slice(1), ...args], { env: cleaned(variables), stdio: ['ignore', 'pipe', 'pipe'], timeout: LIMIT_MS, killSignal: 'SIGKILL' });
+/** Starts `edgelect` and lets it run: `ended` resolves to `{ code, signal }`, `shown` has what it has written so far. A `script`
+ * of bash has it as "$@"; with `heard: false` nobody reads what it writes. */
+export const begin = (args, { variables = {}, script, uid, heard = true } = {}) => {
+  const [program, ...before] = script === undefined ? PROGRAM : ['bash', '-c', script, 'bash', ...PROGRAM];
+  const child = spawn(program, [...before, ...args], { env: cleaned(variables), uid, stdio: ['ignore', 'pipe', 'pipe'], timeout: LIMIT_MS, killSignal: 'SIGKILL' });
   const shown = { stdout: '', stderr: '' };
-  for (const name of Object.keys(shown)) child[name].setEncoding('utf8').on('data', (text) => (shown[name] += text));
-  const ended = new Promise((resolve) => child.once('close', (code, signal) => resolve({ code, signal })));
+  for (const name of heard ? Object.keys(shown) : []) child[name].setEncoding('utf8').on('data', (text) => (shown[name] += text));
+  const ended = new Promise((resolve) => child.once(heard ? 'close' : 'exit', (code, signal) => resolve({ code, signal })));
   atEnd(() => {
     child.kill('SIGKILL');
     // What it has left behind may hold them.

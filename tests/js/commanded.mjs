@@ -30,7 +30,7 @@ export const newGroup = async ({ starts = true, leaseMs = LEASE_MS } = {}) => {
   return {
     lockfilePath, elector, variables, record,
     put: (body) => store.objects.set(`/jobs/${lockfilePath}`, { body: Buffer.from(body), modified: new Date() }),
-    run: (args, endpoint) => begin(['run', ...args], { variables: variables(endpoint) }),
+    run: (args, endpoint, how) => begin(['run', ...args], { variables: variables(endpoint), ...how }),
     isReleased: () => record().lastUpdated.startsWith('0001'),
     read: () => (fs.existsSync(file) ? fs.readFileSync(file, 'utf8') : ''),
   };
