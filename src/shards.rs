@@ -247,9 +247,12 @@ pub struct Sharing {
 }
 
 impl Sharing {
-    /// Elections of these settings, none of which competes yet.
+    /// Elections of these settings, none of which competes yet: those of the shards, and that of the seat at the end.
+    ///
+    /// # Panics
+    /// There is none.
     pub fn new(config: &Config, handles: Vec<Handle>) -> Self {
-        let shards = handles.len() - 1;
+        let shards = handles.len().checked_sub(1).expect("the seat has an election");
         let lease_ms = config.leader_timeout_ms;
         let plan = Plan::new(&config.server_id, shards, look_ms(config), lease_ms);
         let competes = vec![false; handles.len()];

@@ -82,11 +82,11 @@ type Shares = BTreeMap<String, usize>;
 impl Plan {
     /// A member of this name. `look_ms` is how old its view of a lease may be, and `lease_ms` how long a lease lasts.
     pub fn new(me: impl Into<String>, shards: usize, look_ms: u64, lease_ms: u64) -> Self {
-        let settle_ms = if planted!(ShardsGiveAtOnce) { 0 } else { 2 * look_ms };
+        let settle_ms = if planted!(ShardsGiveAtOnce) { 0 } else { look_ms.saturating_mul(2) };
         Self {
             me: me.into(),
             settle_ms,
-            patience_ms: 2 * (lease_ms + look_ms),
+            patience_ms: lease_ms.saturating_add(look_ms).saturating_mul(2),
             holders: vec![None; shards],
             free_since_ms: vec![None; shards],
             unknown_since_ms: vec![None; shards],
