@@ -9,9 +9,9 @@ const MANIFEST = inRoot('tests/faces/Cargo.toml');
 const TARGET = inRoot('target/faces');
 const OUT = inRoot('build/faces');
 
-/** And the package itself, which stands on its own wasm; cargo knows what has not changed. */
+/** And the package and the Worker themselves, which stand on their own wasm; cargo knows what has not changed. */
 export async function buildFaces() {
-  await build(['npm']);
+  await build(['npm', 'worker']);
   await run('Compiling the simulated world to wasm (usually 1 min the first time)', 'cargo',
     ['build', '--locked', '--release', '--target', 'wasm32-unknown-unknown', '--manifest-path', MANIFEST],
     { env: { ...process.env, CARGO_TARGET_DIR: TARGET } });

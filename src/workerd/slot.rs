@@ -11,7 +11,7 @@ use super::problem::{Problem, told};
 use super::send;
 use crate::config::Config;
 use crate::driver::{Handle, Host};
-use crate::election::{Election, SlotsOver};
+use crate::election::{Election, LostReason, SlotsOver};
 use crate::groups::Group;
 use crate::job::{self, Answered, Call, JobTarget, Order};
 use crate::lead::Term;
@@ -103,12 +103,16 @@ pub async fn run_slot<S: Store>(
     if let Some(cause) = cause.take() {
         line = format!("{line} cause={}", quoted(first(&cause, 120)));
     }
-    let fine = report.runs.iter().all(|run| matches!(run.end, RunEnd::Done(_)));
+    // Nothing is wrong with a group that begins, or that an operator has paused.
+    let ends = report.runs.iter().map(|run| &run.end);
+    let well = |end: &_| matches!(end, RunEnd::Done(_) | RunEnd::Lost(LostReason::Paused));
+    let fine = report.fault.is_none() && ends.into_iter().all(well);
     match report.outcome {
-        SlotOutcome::Done | SlotOutcome::Taken if fine && report.fault.is_none() => Ok(line),
-        // Nothing is wrong with a group that begins, or that an operator has paused.
-        SlotOutcome::Skipped(SlotsOver::NewGroup | SlotsOver::Paused) if report.fault.is_none() => {
-            Ok(line)
+        SlotOutcome::Done | SlotOutcome::Taken if fine => Ok(line),
+        SlotOutcome::Skipped(SlotsOver::NewGroup | SlotsOver::Paused) if fine => Ok(line),
+        // Its own slot went well, and one that was missed did not.
+        SlotOutcome::Done | SlotOutcome::Taken if report.fault.is_none() => {
+            Err(Problem::Told(line, "an earlier slot failed"))
         }
         outcome => Err(Problem::Told(line, outcome.name())),
     }
@@ -130,21 +134,25 @@ fn other_cron(handle: &Handle) -> String {
     )
 }
 
+/// A sentence for why a slot was skipped.
+fn said_of(why: SlotsOver, handle: &Handle) -> Option<String> {
+    let operator = |election: &Election| election.record()?.1.operator.as_ref().map(|r| r.told());
+    let note = match why {
+        SlotsOver::OtherCron => return Some(other_cron(handle)),
+        SlotsOver::Paused => quoted(&handle.with(operator)?),
+        SlotsOver::NewGroup => quoted(NEW_GROUP),
+        SlotsOver::Ahead { by_ms } => quoted(&format!("{}: by {by_ms} ms", why.text())),
+        _ => quoted(why.text()),
+    };
+    Some(format!("note={note}"))
+}
+
 /// What the log says of one trigger, on one line.
 fn line(handle: &Handle, config: &Config, report: &Report<String, String>) -> String {
     let mut pieces = Vec::from([format!("outcome={}", report.outcome.name())]);
     if let SlotOutcome::Skipped(why) = report.outcome {
         pieces.push(format!("why={}", why.name()));
-        if why == SlotsOver::OtherCron {
-            pieces.push(other_cron(handle));
-        }
-        if why == SlotsOver::Paused {
-            let of = |election: &Election| election.record()?.1.operator.as_ref().map(|r| r.told());
-            pieces.extend(handle.with(of).map(|told| format!("note={}", quoted(&told))));
-        }
-        if why == SlotsOver::NewGroup {
-            pieces.push(format!("note=\"{NEW_GROUP}\""));
-        }
+        pieces.extend(said_of(why, handle));
     }
     if let Some(slot_ms) = report.slot_ms {
         pieces.push(format!("slot={slot_ms}"));
@@ -165,10 +173,11 @@ fn line(handle: &Handle, config: &Config, report: &Report<String, String>) -> St
         pieces.push(format!("leftOut={}", report.left_out));
     }
     let requests = handle.requests();
-    pieces
-        .push(format!("requests={}", (requests.read + requests.write + report.runs.len() as u64)));
+    let runs = report.runs.len() as u64;
+    pieces.push(format!("requests={}", requests.read + requests.write + requests.peer + runs));
+    let recorded = report.runs.iter().all(|run| run.recorded);
     let problem = handle.with(|election| election.problem().map(ToString::to_string));
-    if let Some(problem) = problem.filter(|_| report.outcome != SlotOutcome::Done) {
+    if let Some(problem) = problem.filter(|_| report.outcome != SlotOutcome::Done || !recorded) {
         pieces.push(format!("problem=\"{problem}\""));
     }
     pieces.push(format!("group={}", config.lockfile_path));

@@ -7,7 +7,7 @@ import { PlainError, exit, fail } from '../../js/tools/run.mjs';
 import { MUTANTS } from './mutants.mjs';
 import { realNow, virtual } from './runtime.mjs';
 import { runSchedule } from './schedule.mjs';
-import { loadPackage, loadWorld } from './world.mjs';
+import { loadPackage, loadWorker, loadWorld } from './world.mjs';
 
 const HELP = `node tests/faces/run.mjs --schedules 2000   members of the npm package beside Rust's, in the simulator's world
 node tests/faces/run.mjs --first 5000       begins with another seed
@@ -76,7 +76,10 @@ async function main(args) {
   const [first, count] = [whole('first', values.first, 0), whole('schedules', values.schedules, 2_000)];
   const seed = values.seed === undefined ? undefined : numberOf(values.seed);
   await buildFaces();
-  const [newWorld, pack] = [await loadWorld(), await loadPackage(mutant)];
+  const newRequest = newRequestOf(globalThis.Request);
+  const worker = await loadWorker();
+  const load = async (one) => ({ ...(await loadPackage(one)), worker, newRequest });
+  const [newWorld, pack] = [await loadWorld(), await load(mutant)];
   virtual();
   if (seed !== undefined) {
     const ended = await runSeed({ newWorld, pack, seed, keep: true });
@@ -84,9 +87,12 @@ async function main(args) {
     return ended.broken ? 1 : 0;
   }
   if (mutant) return (await finds({ newWorld, pack, mutant, first, count })) ? 0 : 1;
-  if (values.mutants) return planted({ newWorld, first, count });
+  if (values.mutants) return planted({ newWorld, load, first, count });
   return many({ newWorld, pack, first, count });
 }
+
+/** Requests that reach a Worker are Node's own. */
+const newRequestOf = (Request) => (url, init) => new Request(url, init);
 
 /** The seeds of a run, those that failed once before all others. */
 const seedsOf = (first, count) => [...new Set([...failedBefore(), ...Array.from({ length: count }, (_, at) => first + at)])];
@@ -107,7 +113,7 @@ async function finds({ newWorld, pack, mutant, first, count }) {
 
 async function planted(how) {
   let missed = 0;
-  for (const mutant of MUTANTS) missed += (await finds({ ...how, mutant, pack: await loadPackage(mutant) })) ? 0 : 1;
+  for (const mutant of MUTANTS) missed += (await finds({ ...how, mutant, pack: await how.load(mutant) })) ? 0 : 1;
   return missed === 0 ? 0 : 1;
 }
 

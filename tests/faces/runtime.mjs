@@ -93,7 +93,12 @@ export class Runtime {
     return array;
   }
 
+  /** The jobs of Workers, by their URLs. */
+  jobs = new Map();
+
   fetch(url, { method, headers, body, signal }) {
+    const job = this.jobs.get(url);
+    if (job) return callsJob(job, { method, headers, body, signal });
     const [, name] = /Credential=(\w+)\//.exec(headers?.authorization) ?? [];
     const answer = new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason);
@@ -186,8 +191,22 @@ export class Runtime {
 const responseOf = (status, headers, body) => {
   const chunks = body ? [new TextEncoder().encode(body)] : [];
   const reader = { read: async () => ({ done: chunks.length === 0, value: chunks.shift() }), cancel: async () => {} };
-  return { status, headers: { get: (name) => headers[name] ?? null }, body: { getReader: () => reader } };
+  const own = { status, headers: { get: (name) => headers[name] ?? null }, body: { getReader: () => reader } };
+  return Object.create(Response.prototype, Object.getOwnPropertyDescriptors(own));
 };
+
+/** And so does its request; this one is read at once. */
+class LightRequest {
+  constructor(url, { method = 'GET', headers = [], body, signal }) {
+    Object.assign(this, { url, method, headers: Object.fromEntries(headers), body, signal });
+  }
+}
+
+/** Who calls a job waits for it no longer than its own signal says. */
+export const callsJob = (job, request) => new Promise((resolve, reject) => {
+  request.signal.addEventListener('abort', () => reject(request.signal.reason), { once: true });
+  job(request).then(({ status, headers, body }) => resolve(responseOf(status, headers, body)), reject);
+});
 
 /** Everything that needs no time happens. */
 export const settle = () => new Promise((resolve) => real.setImmediate(resolve));
@@ -203,7 +222,7 @@ export const enter = (next) => {
 
 /** The process's own clocks and timers give way to a schedule's. */
 export const virtual = () => {
-  globalThis.setTimeout = (callback, ms) => runtime.set(callback, ms);
+  globalThis.setTimeout = (callback, ms, ...given) => runtime.set(given.length > 0 ? () => callback(...given) : callback, ms);
   globalThis.setInterval = (callback, ms) => runtime.set(callback, ms, { every: true });
   globalThis.clearTimeout = (timer) => runtime.clear(timer);
   globalThis.clearInterval = globalThis.clearTimeout;
@@ -211,6 +230,11 @@ export const virtual = () => {
   Date.now = () => runtime.wall;
   const { navigator } = globalThis;
   Object.defineProperty(globalThis, 'navigator', { get: () => (runtime?.single ? WORKERS : navigator), configurable: true });
-  globalThis.fetch = (url, init) => runtime.fetch(url, init);
+  globalThis.fetch = (what, init) => (what instanceof LightRequest ? runtime.fetch(what.url, { ...what, ...init }) : runtime.fetch(what, init));
+  globalThis.Request = LightRequest;
+  for (const method of ['log', 'error']) {
+    const own = console[method].bind(console);
+    console[method] = (...what) => (/^edgelect/.test(what[0]) ? runtime.logs(what[0], method === 'error') : own(...what));
+  }
   crypto.getRandomValues = (array) => runtime.random(array);
 };

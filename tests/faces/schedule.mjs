@@ -4,6 +4,7 @@ import { Locks } from './locks.mjs';
 import { Objects } from './objects.mjs';
 import { Operator } from './operator.mjs';
 import { Runtime, enter, newChance, settle } from './runtime.mjs';
+import { Tick } from './worker.mjs';
 
 /** The simulator's. */
 const EPOCH_MS = 1_795_000_000_123;
@@ -18,6 +19,8 @@ const ONE_AFRESH_IN = 5;
 const LOCKERS = 2;
 /** And the one whose members lead other groups as well; every second one of these runs where there is one clock. */
 const MANY = 3;
+/** And in so many of those with slots the triggers are those of the deployed Worker. */
+const ONE_WORKER_IN = 2;
 /** How much of a stack is told. */
 const FRAMES = 20;
 
@@ -33,7 +36,8 @@ export const runSchedule = async ({ newWorld, pack, seed, keep = false, reads = 
   // Where an error was made is for readers; finding out costs more than most of what a schedule does.
   Error.stackTraceLimit = keep ? FRAMES : 0;
   const chance = newChance(seed);
-  const world = newWorld(seed, keep, 1 + chance.below(2), seed % 32 === MANY);
+  const worker = newChance(seed ^ 0x30_4be4).oneIn(ONE_WORKER_IN);
+  const world = newWorld(seed, keep, 1 + chance.below(2), seed % 32 === MANY, worker);
   const { members: options, leases, slots, byStorage, single } = JSON.parse(world.plan());
   const counts = {};
   const schedule = {
@@ -69,6 +73,13 @@ export const runSchedule = async ({ newWorld, pack, seed, keep = false, reads = 
   const objects = new Objects(schedule, newChance(seed ^ 0x0b7ec7));
   schedule.runtime.objects = (name, ...asked) => objects.fetch(schedule.faces.get(name), ...asked);
   schedule.runtime.single = single;
+  schedule.worker = slots && worker;
+  if (schedule.worker) pack.worker.reset();
+  schedule.runtime.logs = (line, isError) => {
+    const tick = schedule.faces.get(/group=(t\d+) /.exec(line)?.[1].toUpperCase());
+    if (tick) tick.says(line, isError);
+    else world.broke('a trigger leaves one line, an error where it fails', line);
+  };
   enter(schedule.runtime);
   try {
     await play(schedule, { options, slots, byStorage, reads, seed });
@@ -122,7 +133,7 @@ const play = async (schedule, { options, slots, byStorage, reads, seed }) => {
     const { answers, questions, triggers: fired, stepped } = JSON.parse(calls);
     schedule.steps(stepped);
     const tasks = [
-      ...fired.map((one) => () => new Trigger(schedule, triggers++, alone(options[0])).run(one)),
+      ...fired.map((one) => () => new (schedule.worker ? Tick : Trigger)(schedule, triggers++, alone(options[0])).run(one)),
       ...questions.map((question) => () => runtime.peerAt(question.addr).answers(question)),
       ...answers.map((answer) => () => runtime.answer(answer)),
     ];

@@ -13,6 +13,29 @@ export const loadWorld = async () => {
   return (...how) => new Faces(...how);
 };
 
+const withResolvers = () => {
+  const parts = {};
+  parts.promise = new Promise((resolve, reject) => Object.assign(parts, { resolve, reject }));
+  return parts;
+};
+
+/** The Worker's entry. Its runtime has what Node 20 has not, and imports a wasm. */
+export const loadWorker = async () => {
+  globalThis.addEventListener ??= () => {};
+  Promise.withResolvers ??= withResolvers;
+  const entry = inRoot('js/worker.js');
+  const wasm = JSON.stringify(inRoot('build/worker/edgelect_bg.wasm'));
+  const imported = "import module from '../build/worker/edgelect_bg.wasm';";
+  const text = fs.readFileSync(entry, 'utf8');
+  if (!text.includes(imported)) throw new Error(`js/worker.js does not have this: ${imported}`);
+  const read = `import { readFileSync } from 'node:fs';\nconst module = new WebAssembly.Module(readFileSync(${wasm}));`;
+  const place = path.join(FOLDER, 'entry', 'worker.mjs');
+  fs.mkdirSync(path.dirname(place), { recursive: true });
+  fs.writeFileSync(place, text.replace(imported, () => read).replace('../build/', '../../'));
+  const [{ default: worker }, { __wbg_reset_state: reset }] = [await import(pathToFileURL(place)), await import(pathToFileURL(inRoot('build/worker/edgelect.js')))];
+  return { ...worker, reset };
+};
+
 /** The package's modules; `mutant` changes one of its files in a copy. */
 export const loadPackage = async (mutant) => {
   const folder = mutant ? mutated(mutant) : inRoot('js');

@@ -9,7 +9,7 @@ use edgelect::config::Config;
 use edgelect::election::{Authority, Election, LostReason};
 use edgelect::lease::{self, Lease, Reading};
 use edgelect::request::{Request as HttpRequest, Response};
-use edgelect::slots::Schedule;
+use edgelect::slots::{Schedule, SlotEnd};
 use edgelect::store::{Answer, Condition, Facts, Outcome, Version};
 
 use super::member::Session;
@@ -33,6 +33,8 @@ const UNCOUNTED_MS: u64 = 1_000;
 pub struct Outside {
     /// Between it and the store stands a storage of its own, which says less: no `Date` but of a record, no cause.
     pub by_storage: bool,
+    /// It is an event of a Worker: how it takes the end of a job is known by its closing write alone.
+    pub worker: bool,
     /// It is an operator, who competes for nothing, and the request of theirs that took effect last.
     pub operates: bool,
     pub landed: Option<Rc<Lease>>,
@@ -124,9 +126,19 @@ impl World {
         if self.outside_of(session).operates {
             return self.operator_sends(look, http);
         }
+        self.worker_renews(look);
         let (asked, deed) = self.meant(look, &http);
         self.check_asked(look, &asked, deed);
         self.outside_sends(look, asked, deed, http)
+    }
+
+    /// A Worker renews a term before its job, which is called in the same turn, has begun.
+    fn worker_renews(&mut self, Look { session, .. }: Look) {
+        let untold =
+            self.outside_of(session).worker && self.oracle.views[session].announced.is_none();
+        if let Some(term) = self.oracle.granted(session).filter(|_| untold) {
+            self.outside_of(session).recent = Some(term);
+        }
     }
 
     /// An operator's request leaves: a read, or the record with the request in it.
@@ -215,7 +227,33 @@ impl World {
         let never = lease.slot_result.as_ref().map(|_| Ended::Lost);
         let ended = self.oracle.slots.ended.get(&(session, term)).copied().or(never);
         let Some(ended) = ended else { return };
-        trigger.told = Some((term, ended.told(lease.slot_took_ms.unwrap_or(0))));
+        let told = ended.told(lease.slot_took_ms.unwrap_or(0));
+        trigger.told = Some((term, told.clone()));
+        let worker = self.outside_of(session).worker;
+        if let Some(result) = lease.slot_result.as_deref().filter(|_| worker) {
+            self.worker_told(session, term, ended, result);
+        }
+    }
+
+    /// A Worker's words say more than the end: the status of the job's answer, or that it gave none. A job that has answered may
+    /// have done so too late.
+    fn worker_told(&mut self, session: usize, term: u64, ended: Ended, result: &str) {
+        let word = match result.split([' ', ':']).next() {
+            Some("ok") => Ended::Done,
+            Some("failed" | "unknown") => Ended::Failed,
+            _ => Ended::Lost,
+        };
+        require!(self.oracle, word == ended || word == Ended::Lost, "slot: the closing write says how it ended";
+            "{result} for {ended:?} of term {term}");
+        self.outside_job_ends(session, term, word);
+        if result.starts_with("unknown") {
+            self.oracle.slots.unknown.insert((session, term));
+        }
+        let Some(trigger) = &mut self.sessions[session].trigger else { return };
+        if let Some((_, told)) = &mut trigger.told {
+            let took_ms = told.took_ms;
+            *told = SlotEnd { result: result.to_owned(), ..word.told(took_ms) };
+        }
     }
 
     /// An answer reaches a session.
@@ -392,6 +430,8 @@ impl World {
             let may_be_late_ms = if machine.clocks.single { SINGLE_LATE_MS } else { LATE_MS };
             let announced = self.oracle.views[session].announced;
             let authority = self.authority(session);
+            let config = self.sessions[session].election.config();
+            let renews_ms = config.frequent_interval_ms + config.request_timeout_ms;
             let Some(outside) = &mut self.sessions[session].outside else { continue };
             outside.recent = authority;
             let Some(Standing { term, until_wall_ms, timed_ms, .. }) = outside.standing else {
@@ -406,8 +446,10 @@ impl World {
                 true => self.now_ms - *outside.over_ms.get_or_insert(self.now_ms),
                 false => 0,
             };
+            // A Worker watches nothing between its renewals: each wake would cost it CPU that it pays for.
+            let unseen_ms = if outside.worker { renews_ms } else { UNCOUNTED_MS };
             let in_time = late_ms <= may_be_late_ms
-                && uncounted_ms.min(free_ms) <= UNCOUNTED_MS + may_be_late_ms;
+                && uncounted_ms.min(free_ms) <= unseen_ms + may_be_late_ms;
             require!(self.oracle, in_time, "S10 the signal fires when the authority ends";
                 "term {term} of s{session} was over {} ms ago and nobody was told",
                 late_ms.max(uncounted_ms));

@@ -7,6 +7,7 @@ use edgelect::lease::{Ask, History, Lease, Past, PastSlot, PastTerm, Stamp};
 use super::clocks::EPOCH_MS;
 use super::justified::Writer;
 use super::oracle::{Aim, Deed, Oracle};
+use super::slots::Ended;
 
 impl Oracle {
     /// A record that takes the lease tells what the record told that it replaces, and how that one's term and slot ended.
@@ -90,7 +91,12 @@ impl Oracle {
         if let Some(slot) = self.deeds[claim].lease.slot.filter(|_| of_slot) {
             let closed = matches!(aim, Aim::Release | Aim::Park);
             let ended = self.slots.ended.get(&(session, term)).filter(|_| closed);
-            let outcome = ended.map_or("died", |ended| ended.word());
+            let unknown = self.slots.unknown.contains(&(session, term));
+            let outcome = match ended {
+                Some(Ended::Failed) if unknown => "unknown",
+                Some(ended) => ended.word(),
+                None => "died",
+            };
             past.push(Past::Slot(PastSlot { slot, outcome: outcome.to_owned(), by: Some(by) }));
         }
         past

@@ -66,6 +66,22 @@ struct Group {
     beyond: bool,
 }
 
+/// Members of one more machine.
+#[derive(Clone, Copy, Default)]
+pub struct Around {
+    pub members: u64,
+    /// The machine has one clock, where it runs no slots.
+    pub single: bool,
+    /// And where it runs slots, because they are those of a Worker.
+    pub worker: bool,
+}
+
+impl Around {
+    fn has_one_clock(self, slots: bool) -> bool {
+        if slots { self.worker } else { self.single }
+    }
+}
+
 /// How far clock rates may go beyond the contract, in thousandths of the contract; 900 keeps within
 /// it.
 pub const WITHIN_CONTRACT: u64 = 900;
@@ -75,18 +91,12 @@ const ONE_WILD_IN: u64 = 8;
 
 impl Schedule {
     pub fn draw(seed: u64, depth: Depth, rate_per_mille: u64) -> Self {
-        Self::draw_around(seed, depth, rate_per_mille, 0, false)
+        Self::draw_around(seed, depth, rate_per_mille, Around::default())
     }
 
-    /// The same around so many members of one more machine, which whoever runs the schedule brings. `single` gives that machine
-    /// one clock, where it runs no slots.
-    pub fn draw_around(
-        seed: u64,
-        depth: Depth,
-        rate_per_mille: u64,
-        outside: u64,
-        single: bool,
-    ) -> Self {
+    /// The same around members of one more machine, which whoever runs the schedule brings.
+    pub fn draw_around(seed: u64, depth: Depth, rate_per_mille: u64, around: Around) -> Self {
+        let outside = around.members;
         let mut chance = Chance::new(seed ^ 0xED6E_1EC7);
         let beyond = rate_per_mille > WITHIN_CONTRACT;
         let wild = !beyond && outside == 0 && seed % ONE_WILD_IN == ONE_WILD_IN - 1;
@@ -141,11 +151,10 @@ impl Schedule {
             by_storage,
         };
         if outside > 0 {
-            schedule.heal_ms = lease_ms * chance.between(4, 10);
-            schedule.draw_outside(&mut chance, &group, outside, single && !slots);
+            schedule.draw_outside(&mut chance, &group, around, slots);
         }
         schedule.draw_members(&mut chance, &group, crons, slots);
-        schedule.draw_outside_machine(&mut chance, slots, single && !slots);
+        schedule.draw_outside_machine(&mut chance, slots, around.has_one_clock(slots));
         schedule.draw_blows(&mut chance);
         schedule.first_record(&mut chance);
         if slots {
@@ -227,8 +236,12 @@ impl Schedule {
         }
     }
 
-    fn draw_outside(&mut self, chance: &mut Chance, group: &Group, members: u64, single: bool) {
-        for member in 0..members {
+    fn draw_outside(&mut self, chance: &mut Chance, group: &Group, around: Around, slots: bool) {
+        let single = around.has_one_clock(slots);
+        // Triggers of a Worker come once a period.
+        let longer = if slots && single { 3 } else { 1 };
+        self.heal_ms = self.lease_ms * chance.between(4, 10) * longer;
+        for member in 0..around.members {
             self.outside.push(group.settings(chance, 10 + member, 10 + member, single));
         }
     }

@@ -29,6 +29,8 @@ pub struct SlotOracle {
     done: BTreeSet<u64>,
     /// How the job of a session's term ended, where the session was told.
     pub ended: BTreeMap<(usize, u64), Ended>,
+    /// Failed ones that gave no answer.
+    pub unknown: BTreeSet<(usize, u64)>,
     failures: BTreeMap<u64, u64>,
     /// Slots up to here count as claimed by nobody's doing: nobody owes them.
     covered_ms: u64,

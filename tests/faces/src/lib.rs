@@ -21,7 +21,7 @@ use sim::oracle::Violation;
 use sim::peers::Questioned;
 use sim::report::Kind;
 use sim::run::{Running, Seed};
-use sim::schedule::{Schedule, WITHIN_CONTRACT};
+use sim::schedule::{Around, Schedule, WITHIN_CONTRACT};
 use sim::slots::Ended;
 use sim::world::{Depth, World};
 
@@ -45,11 +45,11 @@ pub struct Faces {
 #[wasm_bindgen]
 impl Faces {
     #[wasm_bindgen(constructor)]
-    pub fn new(seed: f64, keep: bool, members: u32, single: bool) -> Self {
+    pub fn new(seed: f64, keep: bool, members: u32, single: bool, worker: bool) -> Self {
         let seed = seed as u64;
-        let members = u64::from(members);
+        let around = Around { members: u64::from(members), single, worker };
         let schedule =
-            Schedule::draw_around(seed ^ SALT, Depth::Store, WITHIN_CONTRACT, members, single);
+            Schedule::draw_around(seed ^ SALT, Depth::Store, WITHIN_CONTRACT, around);
         let machines = &schedule.world.machines;
         let machine = machines.iter().position(|machine| machine.outside).expect("it was drawn");
         let running = Some(Running::new(schedule, keep));
@@ -183,20 +183,21 @@ impl Faces {
     }
 
     /// A session begins; `trigger` is the number of the trigger that it runs, if any; `by_storage`: it reaches the store by a
-    /// storage of its own.
+    /// storage of its own; `worker`: it is an event of a Worker.
     pub fn join(
         &mut self,
         options: &str,
         name: &str,
         by_storage: bool,
         trigger: Option<u32>,
+        worker: Option<bool>,
     ) -> u32 {
         let machine = self.machine;
         let config = self.config(options);
         let schedule = trigger.map(|number| self.schedules[number as usize].clone());
         let session = self.world().joins(machine, name, &config, schedule);
         if let Some(outside) = &mut self.world().sessions[session].outside {
-            outside.by_storage = by_storage;
+            (outside.by_storage, outside.worker) = (by_storage, worker.unwrap_or(false));
         }
         session as u32
     }
@@ -347,6 +348,11 @@ impl Faces {
     /// The term that a session has authority for, as far as the world knows.
     pub fn leads(&mut self, session: u32) -> Option<f64> {
         self.world().authority(session as usize).map(|term| term as f64)
+    }
+
+    /// How much longer a term lasts at most, as far as the world knows.
+    pub fn lasts(&mut self, session: u32, term: f64) -> f64 {
+        self.world().oracle.lasts_ms(session as usize, term as u64) as f64
     }
 
     /// What is wrong by a judge in JavaScript.
