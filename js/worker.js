@@ -2,6 +2,22 @@
 import module from '../build/worker/edgelect_bg.wasm';
 import * as wasm from '../build/worker/edgelect.js';
 
+/** The turns that the wasm has asked for and that have not ended. An event that is ended from outside, because its CPU is used
+ * up, unwinds nothing and drops what is queued: its isolate goes on, and the wasm would never move again. */
+let turns = { open: 0 };
+const queue = globalThis.queueMicrotask;
+globalThis.queueMicrotask = (turn) => {
+  const mine = turns;
+  mine.open += 1;
+  queue(() => {
+    try {
+      turn();
+    } finally {
+      mine.open -= 1;
+    }
+  });
+};
+
 wasm.initSync({ module });
 // While the isolate starts, so that no event's CPU is spent on compiling.
 wasm.rehearse();
@@ -18,6 +34,7 @@ class NothingDone extends Error {}
 
 /** Lets the wasm handle one event. One that meets a broken instance is begun anew once. */
 async function handled(begin, again = true) {
+  if (again && turns.open > 0) replace(new Error('edgelect: an event was ended in mid-turn'));
   const { promise: broken, reject } = Promise.withResolvers();
   let first = true;
   const end = (cause) => reject(first ? new NothingDone('', { cause }) : cause);
@@ -37,7 +54,7 @@ async function handled(begin, again = true) {
 function begun(begin, turned) {
   try {
     const ended = begin();
-    queueMicrotask(turned);
+    queue(turned);
     return ended;
   } catch (error) {
     replace(error);
@@ -57,5 +74,6 @@ function replace(cause) {
   console.error('edgelect: the wasm broke down; the next event gets a new instance');
   for (const end of [...events]) end(cause);
   events.clear();
+  turns = { open: 0 };
   wasm.__wbg_reset_state();
 }

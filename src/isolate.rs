@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::config::Config;
 use crate::driver::{Handle, Host};
+use crate::election::Election;
 use crate::json::Object;
 use crate::lease::Reading;
 use crate::metrics::Sample;
@@ -246,10 +247,10 @@ impl<H: Host + Clone> Isolate<H> {
         }
     }
 
-    /// The answer to `GET /status.json` for the group of `config`: of an elector that runs here, one that leads first, or of
-    /// the store's record, read as often as for [`Isolate::health`].
+    /// The answer to `GET /status.json` for the group of `config`: of an elector that runs here and leads, or of the store's
+    /// record, read as often as for [`Isolate::health`].
     pub async fn status<S: Store>(&self, config: &Config, store: &S, host: &H) -> String {
-        if let Some((elector, clock)) = self.running_for(config) {
+        if let Some((elector, clock)) = self.leader_here(config) {
             let (now, requests) = (clock.now(), elector.requests());
             return elector.with(|election| status::public(election, now, requests));
         }
@@ -269,9 +270,8 @@ impl<H: Host + Clone> Isolate<H> {
         host: &H,
         bound: bool,
     ) -> Sample {
-        if let Some((elector, clock)) = self.running_for(config) {
-            let leads = elector.authority(clock.now()).is_some();
-            return elector.with(|election| Sample::read(election, leads));
+        if let Some((elector, _)) = self.leader_here(config) {
+            return elector.with(|election| Sample::read(election, true));
         }
         let leads = self.answer(config, store, host, bound, &[]).await.status == 200;
         let Ok((_, answer)) = self.read(config, store, host).await else {
@@ -280,15 +280,14 @@ impl<H: Host + Clone> Isolate<H> {
         Sample::read(&status::reader_of(config, answer, host.now()), leads)
     }
 
-    /// An elector of the group that runs here, one that leads first.
-    fn running_for(&self, config: &Config) -> Option<(Handle, H)> {
-        let mut here: Vec<(Handle, H)> = self.running.borrow().clone();
-        here.retain(|(elector, _)| {
-            elector.with(|election| election.config().lockfile_path == config.lockfile_path)
-        });
-        let leads = |(elector, clock): &(Handle, H)| elector.authority(clock.now()).is_some();
-        let leading = here.iter().position(leads).unwrap_or_default();
-        here.into_iter().nth(leading)
+    /// An elector of the group that runs here and leads. One that does not is no better than the record: its event may have been
+    /// ended from outside, which tells nobody.
+    fn leader_here(&self, config: &Config) -> Option<(Handle, H)> {
+        let here: Vec<(Handle, H)> = self.running.borrow().clone();
+        here.into_iter().find(|(elector, clock)| {
+            let same = |one: &Election| one.config().lockfile_path == config.lockfile_path;
+            elector.with(same) && elector.authority(clock.now()).is_some()
+        })
     }
 
     /// The store's answer and when it was asked for.

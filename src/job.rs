@@ -188,7 +188,8 @@ fn timeout_ms(
     schedule: &Schedule,
 ) -> Result<u64, ConfigError> {
     let interval_ms = config.frequent_interval_ms;
-    let looks = schedule.budget_ms / interval_ms + 1;
+    let heartbeats = config.peers.heartbeat_ms.map_or(0, |ms| schedule.budget_ms / ms);
+    let looks = schedule.budget_ms / interval_ms + 1 + heartbeats;
     let besides = looks + ALWAYS + RETRIES;
     let most = schedule.subrequests.unwrap_or(u64::MAX);
     let by_requests_ms = most.saturating_sub(besides).saturating_mul(interval_ms);

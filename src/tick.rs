@@ -39,15 +39,16 @@ pub fn leads_for_ms(scheduled_ms: u64, now: Now, sustain_ms: u64) -> Option<u64>
 /// # Errors
 /// The rule, by the variable of the limit.
 pub fn check_tick(config: &Config, sustain_ms: u64, most: u64) -> Result<(), ConfigError> {
-    let made =
-        BESIDE_RENEWALS + sustain_ms.saturating_sub(PARKING_MS) / config.frequent_interval_ms;
+    let leads_ms = sustain_ms.saturating_sub(PARKING_MS);
+    let heartbeats = config.peers.heartbeat_ms.map_or(0, |ms| leads_ms / ms);
+    let made = BESIDE_RENEWALS + leads_ms / config.frequent_interval_ms + heartbeats;
     if made <= most {
         return Ok(());
     }
     let rule = format!(
         "a tick of this group makes {made} requests, and the groups of one trigger share what \
          it may make; give groups triggers of their own (EDGELECT_CRON), renew less often \
-         (EDGELECT_FREQUENT_INTERVAL), or on the paid plan set this to 10000"
+         (EDGELECT_FREQUENT_INTERVAL), let the leader hear less often (EDGELECT_HEARTBEAT), or on the paid plan set this to 10000"
     );
     Err(ConfigError::new("EDGELECT_SUBREQUESTS", most.to_string(), rule))
 }
