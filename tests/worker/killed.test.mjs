@@ -1,0 +1,75 @@
+// An event that the platform ends because its CPU is used up: V8 stops it wherever it is, and runs no `finally`. Node's `vm` does
+// the same at its time limit, in a context that stands for the isolate.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import vm from 'node:vm';
+import { buildSync } from 'esbuild';
+import { inRoot } from '../../js/tools/paths.mjs';
+
+const CHILD = 'in-a-process-of-its-own';
+const LIMIT_MS = 100;
+const READINGS = 12;
+/** What the entry needs of a Worker's globals. No request is ever answered, and at the reading `killAt` of the clock it computes. */
+const GLOBALS = `
+  let clock = 1795244292000, readings = 0;
+  globalThis.killAt = -1;
+  globalThis.Date = class extends Date { static now() { if (++readings === killAt) for (;;); return clock; } };
+  globalThis.setTimeout = () => 1;
+  globalThis.clearTimeout = () => {};
+  globalThis.listeners = {};
+  globalThis.addEventListener = (name, listener) => (listeners[name] = listener);
+  globalThis.queueMicrotask = (turn) => void Promise.resolve().then(turn).catch((error) => listeners.error({ error }));
+  Promise.withResolvers ??= () => { const parts = {}; parts.promise = new Promise((resolve, reject) => Object.assign(parts, { resolve, reject })); return parts; };
+  globalThis.crypto = { getRandomValues: (bytes) => bytes.fill(7) };
+  globalThis.console = { log() {}, warn() {}, error() {} };
+  globalThis.Headers = class { append() {} set() {} get() { return null; } };
+  globalThis.AbortController = class { signal = {}; abort() {} };
+  globalThis.Request = class { constructor(url) { Object.assign(this, { url, method: 'GET', headers: new Headers() }); } };
+  globalThis.Response = class { constructor(body, { status }) { this.status = status; } };
+  globalThis.fetch = () => new Promise(() => {});
+  globalThis.env = { EDGELECT_LOCKFILE_PATH: 'leader.json', EDGELECT_ENDPOINT: 'https://s3.example', EDGELECT_BUCKET: 'jobs', EDGELECT_REGION: 'us-east-1',
+    EDGELECT_ACCESS_KEY_ID: 'id', EDGELECT_SECRET_ACCESS_KEY: 'the-secret' };
+`;
+const ENTRY = buildSync({
+  stdin: {
+    contents: fs.readFileSync(inRoot('js/worker.js'), 'utf8').replace(/^import module .*$/m, 'const module = globalThis.wasm;').replace('export default', 'globalThis.entry ='),
+    resolveDir: inRoot('js'),
+  },
+  bundle: true, format: 'iife', write: false, logLevel: 'silent',
+}).outputFiles[0].text;
+const WASM = fs.readFileSync(inRoot('build/worker/edgelect_bg.wasm'));
+
+const newIsolate = () => {
+  const context = vm.createContext({ bytes: WASM, TextDecoder, TextEncoder }, { microtaskMode: 'afterEvaluate' });
+  const run = (code) => vm.runInContext(code, context, { timeout: LIMIT_MS });
+  vm.runInContext(`${GLOBALS} globalThis.wasm = new WebAssembly.Module(bytes);`, context);
+  vm.runInContext(ENTRY, context);
+  return run;
+};
+
+/** What the isolate answers with after an event was ended at this reading of the clock; nothing where it hangs. */
+const statusAfter = (reading) => {
+  const run = newIsolate();
+  run(`readings = 0; killAt = ${reading};`);
+  let killed = false;
+  try {
+    run("entry.scheduled({ cron: '* * * * *', scheduledTime: clock }, env)");
+  } catch (error) {
+    killed = error.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT';
+  }
+  run("entry.fetch(new Request('https://worker.example/nothing'), env, {}).then(({ status }) => (globalThis.status = status))");
+  return { killed, status: run('globalThis.status') };
+};
+
+// In a process of its own: Node's test runner does not survive an end that runs no `finally`.
+if (process.argv[2] === CHILD) console.log(JSON.stringify(Array.from({ length: READINGS }, (_, at) => statusAfter(at + 1))));
+else {
+  test('the isolate of an event that was ended in mid-turn answers the next one', () => {
+    const ends = JSON.parse(execFileSync(process.execPath, [fileURLToPath(import.meta.url), CHILD], { encoding: 'utf8' }));
+    assert.ok(ends.some(({ killed }) => killed), 'an event reads the clock');
+    assert.deepEqual(ends.map(({ status }) => status), Array(READINGS).fill(404));
+  });
+}
