@@ -1,9 +1,10 @@
 /**
  * edgelect: leader election over S3-compatible storage. All durations are milliseconds.
  *
- * What is promised: at any instant at most one session of a group has authority, as long as clock rates
- * differ by less than `margin`. What is not: that your last request arrives before the authority ends. Hand
- * `term.token` to whatever you change, and let it refuse lower tokens.
+ * What is promised: at any instant at most one session of a group has authority, as long as during a lease two
+ * clocks move on by times that differ by less than `margin`, and the store's own clocks agree to `storeSkew + margin`.
+ * What is not: that your last request arrives before the authority ends. Hand `term.token` to whatever you change, and
+ * let it refuse lower tokens.
  */
 
 /** One unbroken leadership. */
@@ -198,7 +199,7 @@ export interface TimingOptions {
    * prints. To change it, give all members `[OLD, NEW]`, then all `[NEW, OLD]`, then all `NEW`. Without one an answer is believed by the leader's name,
    * its term and its growing sequence, and saves reads for at most ten leases. */
   peerSecret?: string | [string, string];
-  /** `true`: peers are asked over plain HTTP. `false`: not even on loopback, which is the default. */
+  /** `true`: peers are asked over plain HTTP everywhere. `false`: nowhere. Default: on loopback only. */
   insecurePeers?: boolean;
   /** The only places where peers are asked: host names, `.example.com` for all below it, IP addresses, networks such as
    * `10.0.0.0/8`. Default: wherever the record says, but no metadata service, and loopback only for members that are there. */
@@ -217,7 +218,7 @@ export interface TimingOptions {
   /** How closely a stable leader is watched. Default `tight`, one GET per `frequentInterval`, or `frugal` where `infrequentInterval`
    * is set; `balanced` is one per lease. */
   follow?: 'tight' | 'balanced' | 'frugal';
-  /** What authority ends before the lease does. Default `leaderTimeout / 10`. */
+  /** How long before the end of the lease the authority ends. Default `leaderTimeout / 10`. */
   margin?: number;
   /** How far the store's own clocks may be apart. Default 2000. */
   storeSkew?: number;

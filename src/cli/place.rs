@@ -60,7 +60,7 @@ impl Failure {
     pub fn tell(self, command: &str) -> i32 {
         tell::error(self.text());
         if matches!(self, Self::Settings(_)) {
-            tell::line(&format!("Set it by a flag or a variable: edgelect {command} --help."));
+            tell::line(&format!("Set it by a variable or, unless it is secret, a flag: edgelect {command} --help."));
         }
         self.code()
     }
