@@ -250,7 +250,10 @@ fn arg_of(flag: &'static Flag) -> Arg {
         (None, Some("code")) => arg.value_parser(|text: &str| whole(text, "code", 255)),
         (None, Some(_)) => arg.value_parser(move |text: &str| whole(text, "number", most)),
         // An empty one is a variable of a script that is not set, and would hide ours.
-        (None, None) => arg.value_parser(NonEmptyStringValueParser::new()),
+        (None, None) if flag.variable.is_some() => {
+            arg.value_parser(NonEmptyStringValueParser::new())
+        }
+        (None, None) => arg,
     }
 }
 

@@ -13,17 +13,16 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{Pid, getpid, getppid};
 
 use super::processes::{
-    Family, Known, MARK, Moment, kill_known, kill_marked, now_ms, spare, spare_descendants,
+    Family, Known, MARK, Moment, NAME, kill_known, kill_marked, now_ms, spare, spare_descendants,
 };
-
-/// The command of this program that is the guard.
-pub const NAME: &str = "__guard";
 
 /// How long the guard waits at most before it reads the clock again: a machine that slept stops its timers.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// How often it notes what has left the group: nothing else tells what such a process was once the owner has ended.
 const NOTE_MS: u64 = 1_000;
+/// And what has to be left of the authority for that, as thousands of processes take a while to read.
+const LEISURE_MS: u64 = 500;
 
 /// How often, and how far apart, it looks for what is left after its owner has ended.
 const PASSES: u32 = 100;
@@ -85,9 +84,10 @@ impl Process {
         };
         let owner = getpid();
         let spared = spare_descendants(owner).iter();
-        let spared = spared.map(|one| format!("{}:{}", one.pid, one.started)).collect::<Vec<_>>();
+        let spared = spared.map(|one| format!("{}:{}", one.pid, one.started));
         let mut process = Command::new(program)
-            .args([NAME, mark, &owner.to_string(), &spared.join(",")])
+            .args([NAME, mark, &owner.to_string()])
+            .args(spared)
             // Of an edgelect that runs this one: its guard leaves ours alone, which has a command of its own to end.
             .env_remove(MARK)
             .stdin(Stdio::piped())
@@ -107,10 +107,10 @@ impl Process {
 pub fn watch(told: &[String]) {
     // Before there is another thread, which has the same mask.
     let _ = SigSet::all().thread_block();
-    let [mark, owner, spared] = told else { return };
+    let [mark, owner, spared @ ..] = told else { return };
     // Its parent may be another by now.
     let owner = owner.parse().map_or(getppid(), Pid::from_raw);
-    spare(spared.split(',').filter_map(known).collect());
+    spare(spared.iter().filter_map(|one| known(one)).collect());
     let (tell, told) = channel();
     std::thread::spawn(move || {
         for line in io::stdin().lock().lines().map_while(Result::ok) {
@@ -139,17 +139,22 @@ pub fn watch(told: &[String]) {
             Err(RecvTimeoutError::Disconnected) => {
                 // The owner's number may be another's by now, so its descendants can't be told.
                 if let Some((group, _)) = watched {
+                    if let Some(family) = family(group) {
+                        family.send(Signal::SIGKILL);
+                    }
                     kill_known(&strays);
                     kill_rest(family(group), mark);
                 }
                 return;
             }
         }
-        if now_ms().saturating_sub(noted_ms) >= NOTE_MS {
+        let left_ms = watched.map_or(0, |(_, until): (i32, Moment)| until.left_ms());
+        if left_ms >= LEISURE_MS && now_ms().saturating_sub(noted_ms) >= NOTE_MS {
             let family = watched.and_then(|(group, _)| family(group));
+            let now_outside = family.map_or_else(Vec::new, |family| family.now_outside());
             // After its end nobody's descendants are the owner's.
             if getppid() == owner {
-                strays = family.map_or_else(Vec::new, |family| family.now_outside());
+                strays = now_outside;
             }
             noted_ms = now_ms();
         }

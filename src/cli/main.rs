@@ -26,7 +26,7 @@ use command::{code, flags_of};
 
 fn main() {
     let mut args = std::env::args_os();
-    if args.nth(1).is_some_and(|first| first == guard::NAME) {
+    if args.nth(1).is_some_and(|first| first == processes::NAME) {
         let told: Vec<String> = args.map(|one| one.to_string_lossy().into_owned()).collect();
         return guard::watch(&told);
     }

@@ -1,6 +1,7 @@
 //! The settings and the store of a command, as flags, variables and profiles name them.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 
 use edgelect::choice::AnyStore;
 use edgelect::look::{Due, look};
@@ -60,7 +61,9 @@ impl Failure {
     pub fn tell(self, command: &str) -> i32 {
         tell::error(self.text());
         if matches!(self, Self::Settings(_)) {
-            tell::line(&format!("Set it by a variable or, unless it is secret, a flag: edgelect {command} --help."));
+            tell::line(&format!(
+                "Set it by a variable or, unless it is secret, a flag: edgelect {command} --help."
+            ));
         }
         self.code()
     }
@@ -204,11 +207,13 @@ pub fn groups(flags: &Flags) -> Result<Vec<(Config, Place)>, Failure> {
     };
     match flags.operands.as_slice() {
         [] => Ok(vec![open(&variables)?]),
-        groups => groups
-            .iter()
-            .map(|group| open(&variables.with_group(&group.to_string_lossy())))
-            .collect(),
+        groups => groups.iter().map(|group| open(&variables.with_group(text_of(group)?))).collect(),
     }
+}
+
+fn text_of(group: &OsStr) -> Result<&str, Failure> {
+    let rule = || format!("{}: the name of a group is UTF-8", group.to_string_lossy());
+    group.to_str().ok_or_else(|| Failure::Settings(rule()))
 }
 
 /// The same for the one group of a command that writes: somebody has to name it.

@@ -10,6 +10,9 @@ use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 
+/// The command of this program that is the guard.
+pub const NAME: &str = "__guard";
+
 /// The variable by which the processes of a command are known, also those that have left its group.
 pub const MARK: &str = "_EDGELECT_RUN";
 
@@ -83,18 +86,21 @@ impl Family {
     /// Whether anything of it runs. In a container without an init nobody collects dead processes, which count as none.
     pub fn lives(&self) -> bool {
         let seen = seen();
-        self.reap(&seen);
-        if !self.strays(&seen).is_empty() {
+        // Each may have started another one after that was read of which there is none in the list.
+        if self.reap(&seen) || !self.strays(&seen).is_empty() {
             return true;
         }
-        let runs = |one: &Seen| one.group == self.group && !one.dead;
-        // One that runs as another user can't be signalled, and lives.
-        killpg(self.group, None) != Err(Errno::ESRCH) && (seen.is_empty() || seen.iter().any(runs))
+        // One that runs as another user can't be signalled, or seen where /proc hides it, and lives.
+        let mut group = seen.iter().filter(|one| one.group == self.group).peekable();
+        let hidden = group.peek().is_none();
+        killpg(self.group, None) != Err(Errno::ESRCH) && (hidden || group.any(|one| !one.dead))
     }
 
-    /// Those outside the group that run.
+    /// Those outside the group that run. The guard of an edgelect in the command is none: it has a command of its own to end.
     pub fn now_outside(&self) -> Vec<Known> {
-        self.strays(&seen())
+        let mut strays = self.strays(&seen());
+        strays.retain(|one| !is_guard(one.pid));
+        strays
     }
 
     /// Collects what was adopted and has died.
@@ -102,13 +108,16 @@ impl Family {
         self.reap(&seen());
     }
 
-    fn reap(&self, seen: &[Seen]) {
-        let adopted = |one: &&Seen| one.dead && one.parent == self.owner;
-        for one in seen.iter().filter(adopted) {
-            if ![self.group, self.guard].contains(&one.pid) {
-                let _ = waitpid(one.pid, Some(WaitPidFlag::WNOHANG));
-            }
-        }
+    /// Collects what has died here; whether there was any.
+    fn reap(&self, seen: &[Seen]) -> bool {
+        let adopted = |one: &&Seen| {
+            let own = [self.group, self.guard].contains(&one.pid);
+            one.dead && one.parent == self.owner && !own
+        };
+        seen.iter().filter(adopted).fold(false, |_, one| {
+            let _ = waitpid(one.pid, Some(WaitPidFlag::WNOHANG));
+            true
+        })
     }
 
     /// The descendants outside the group that run, but for those that were there before.
@@ -159,11 +168,26 @@ fn descendants(of: Pid, seen: &[Seen], is_own: impl Fn(&&Seen) -> bool) -> Vec<&
     }
 }
 
-/// Kills these, if they are still the same.
+/// Kills these, if they are still the same, and what descends from them.
 pub fn kill_known(known: &[Known]) {
-    let now = seen();
-    for one in known.iter().filter(|one| now.iter().any(|now| now.known() == **one)) {
-        let _ = kill(one.pid, Signal::SIGKILL);
+    let mut stopped = HashSet::new();
+    loop {
+        let now = seen();
+        let roots = now.iter().filter(|one| known.contains(&one.known()) && !one.dead);
+        let all =
+            roots.flat_map(|one| descendants(one.pid, &now, |_| true).into_iter().chain([one]));
+        let found: Vec<Pid> = all.map(|one| one.pid).filter(|pid| !stopped.contains(pid)).collect();
+        if found.is_empty() {
+            break;
+        }
+        // So that none starts another one before it dies.
+        for pid in &found {
+            let _ = kill(*pid, Signal::SIGSTOP);
+        }
+        stopped.extend(found);
+    }
+    for pid in stopped {
+        let _ = kill(pid, Signal::SIGKILL);
     }
 }
 
@@ -179,6 +203,11 @@ pub fn kill_marked(mark: &str) -> bool {
         let _ = kill(*pid, Signal::SIGKILL);
     }
     !marked.is_empty()
+}
+
+fn is_guard(pid: Pid) -> bool {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    line.split(|byte| *byte == 0).nth(1) == Some(NAME.as_bytes())
 }
 
 /// The environment of a process. One whose first thread has ended shows it by another thread alone.

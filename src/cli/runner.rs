@@ -439,13 +439,15 @@ impl Life<'_> {
     /// Nothing of it is to run any more; gives the exit code.
     fn end(&mut self, status: Option<ExitStatus>) -> i32 {
         let runner = self.runner;
-        runner.tell_denied(&self.run);
+        let lives = self.run.lives();
+        if lives {
+            runner.tell_denied(&self.run);
+        }
         self.ended = true;
         let signal = status.and_then(|status| status.signal());
         let own = status.and_then(|status| status.code()).or(signal.map(|number| 128 + number));
         let lost = self.run.is_lost();
         let code = if lost { code("lost") } else { own.unwrap_or(code("failed")) };
-        let lives = self.run.lives();
         let text = "the authority was lost, so the command was ended";
         runner.tell("ended", json!({ "code": code }), Some(text).filter(|_| lost && !lives));
         if lives {
@@ -474,7 +476,7 @@ impl Drop for Life<'_> {
         }
         // Where the authority was lost, after a jump of a clock for one, another may lead, whatever the newest record says.
         self.run.abandon(self.runner.handle.with(Election::gives_up));
-        let mut status = None;
+        let mut status = self.process.try_wait().ok().flatten();
         while self.run.is_ending() {
             status = status.or(self.process.try_wait().ok().flatten());
             std::thread::sleep(std::time::Duration::from_millis(POLL_MS));

@@ -30,6 +30,8 @@ pub fn print(line: &str) -> bool {
     match writeln!(io::stdout(), "{line}") {
         Ok(()) => true,
         Err(gone) if gone.kind() == ErrorKind::BrokenPipe => false,
+        // A reader that is slow, on a pipe that waits for nobody, misses it.
+        Err(slow) if slow.kind() == ErrorKind::WouldBlock => true,
         Err(cause) => {
             error(&format!("standard output: {cause}"));
             exit(code("failed"));
@@ -40,10 +42,7 @@ pub fn print(line: &str) -> bool {
 /// From now on a reader of standard error that is slow, or has stopped, keeps nobody waiting.
 pub fn from_behind() {
     let (tell, told) = sync_channel(MOST_WAITING);
-    if BEHIND.set(tell).is_err() {
-        return;
-    }
-    std::thread::spawn(move || {
+    let writer = std::thread::Builder::new().spawn(move || {
         for said in told {
             match said {
                 Said::Line(line) => write(&line),
@@ -51,6 +50,10 @@ pub fn from_behind() {
             }
         }
     });
+    // Where there can be no thread each line is written at once, as by all other commands.
+    if writer.is_ok() {
+        let _ = BEHIND.set(tell);
+    }
 }
 
 /// Waits until what was said is written, but not long.
