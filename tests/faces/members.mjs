@@ -7,7 +7,7 @@ import { OwnStorage } from './storage.mjs';
 /** Within it the record is read for a peer's question: by nobody's session. */
 const reading = new AsyncLocalStorage();
 /** By their access key's id the world knows whose a request is. */
-const credentialsOf = (name) => ({ accessKeyId: name, secretAccessKey: 'wJalrXUtnFEMI', sessionToken: 'generation-0' });
+export const credentialsOf = (name) => ({ accessKeyId: name, secretAccessKey: 'wJalrXUtnFEMI', sessionToken: 'generation-0' });
 /** Reasons that are the member's own, and those for which a job may still come to its end. */
 const GIVEN_UP = ['resigned', 'stopped', 'stepDown', 'paused'];
 const TOLD = ['stopped', 'stepDown', 'paused'];

@@ -4,6 +4,7 @@ import { Locks } from './locks.mjs';
 import { Objects } from './objects.mjs';
 import { Operator } from './operator.mjs';
 import { Runtime, enter, newChance, settle } from './runtime.mjs';
+import { Held, Sharer } from './shards.mjs';
 import { Tick } from './worker.mjs';
 
 /** The simulator's. */
@@ -19,6 +20,8 @@ const ONE_AFRESH_IN = 5;
 const LOCKERS = 2;
 /** And the one whose members lead other groups as well; every second one of these runs where there is one clock. */
 const MANY = 3;
+/** And the one that has members which share out shards, beside all others. */
+const SHARERS = 7;
 /** And in so many of those with slots the triggers are those of the deployed Worker. */
 const ONE_WORKER_IN = 2;
 /** How much of a stack is told. */
@@ -112,6 +115,10 @@ const play = async (schedule, { options, slots, byStorage, reads, seed }) => {
       void member.live();
       void member.meddle();
     }
+  }
+  if (!slots && seed % 16 === SHARERS) {
+    const held = new Held();
+    for (const number of [0, 1]) void new Sharer(schedule, number, alone(options[0]), held).live();
   }
   if (seed % ONE_OPERATOR_IN === 0) void new Operator(schedule, alone(options[0])).live();
   const looks = newChance(seed ^ 0x100c);

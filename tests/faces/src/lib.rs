@@ -48,8 +48,7 @@ impl Faces {
     pub fn new(seed: f64, keep: bool, members: u32, single: bool, worker: bool) -> Self {
         let seed = seed as u64;
         let around = Around { members: u64::from(members), single, worker };
-        let schedule =
-            Schedule::draw_around(seed ^ SALT, Depth::Store, WITHIN_CONTRACT, around);
+        let schedule = Schedule::draw_around(seed ^ SALT, Depth::Store, WITHIN_CONTRACT, around);
         let machines = &schedule.world.machines;
         let machine = machines.iter().position(|machine| machine.outside).expect("it was drawn");
         let running = Some(Running::new(schedule, keep));
