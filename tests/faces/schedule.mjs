@@ -116,7 +116,8 @@ const play = async (schedule, { options, slots, byStorage, reads, seed }) => {
       void member.meddle();
     }
   }
-  if (!slots && seed % 16 === SHARERS) {
+  const shares = !slots && seed % 16 === SHARERS;
+  if (shares) {
     const held = new Held();
     for (const number of [0, 1]) void new Sharer(schedule, number, alone(options[0]), held).live();
   }
@@ -151,7 +152,7 @@ const play = async (schedule, { options, slots, byStorage, reads, seed }) => {
     }
     while (runtime.fireOne()) await turn(schedule);
   }
-  await end(schedule, slots);
+  await end(schedule, slots || shares);
 };
 
 const turn = async ({ runtime, faces }) => {
@@ -161,15 +162,15 @@ const turn = async ({ runtime, faces }) => {
 };
 
 /** Everything is closed, and nothing of the members is left. */
-const end = async (schedule, slots) => {
+const end = async (schedule, releases) => {
   const { world, runtime, faces, pack } = schedule;
   schedule.over = true;
   schedule.trace = runtime.trace;
   world.close();
   for (const face of faces.values()) face.close();
-  for (let round = 0; round < (slots ? 100 : 10); round += 1) {
-    // A trigger's slot is closed by a write, however often it is sent.
-    runtime.close(slots);
+  for (let round = 0; round < (releases ? 100 : 10); round += 1) {
+    // A trigger's slot is closed by a write, and a shard is given back by one, however often it is sent.
+    runtime.close(releases);
     await settle();
   }
   const { timers, requests } = runtime.left;

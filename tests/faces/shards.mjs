@@ -72,8 +72,11 @@ export class Sharer extends Face {
 
   async live() {
     const { chance, schedule, runtime } = this;
-    while (!schedule.over) {
+    // Once by one of them, as somebody who begins does.
+    for (let left = this.name === 'S0' ? 5 : 0; left > 0; left -= 1) await this.#shards.init().catch(({ code }) => schedule.count(`shards init ${code}`));
+    for (;;) {
       await runtime.sleep(1 + chance.below(schedule.leaseMs / 2));
+      if (schedule.over) return;
       const works = chance.oneIn(2);
       const ended = (works ? this.#shards.lead((...how) => this.#work(...how)) : this.#shards.start()).catch((error) => {
         const known = ['EDGELECT_STORE', 'EDGELECT_STOPPED', 'EDGELECT_BUSY', 'EDGELECT_CALLBACK'].includes(error?.code) || error?.message === 'the work failed';
