@@ -5,6 +5,7 @@ import * as wasm from '../build/worker/edgelect.js';
 /** The turns that the wasm has asked for and that have not ended. An event that is ended from outside, because its CPU is used
  * up, unwinds nothing and drops what is queued: its isolate goes on, and the wasm would never move again. */
 let turns = { open: 0 };
+const MID_TURN = 'edgelect: an event was ended in mid-turn';
 const queue = globalThis.queueMicrotask;
 globalThis.queueMicrotask = (turn) => {
   const mine = turns;
@@ -17,6 +18,13 @@ globalThis.queueMicrotask = (turn) => {
     }
   });
 };
+
+const after = globalThis.setTimeout;
+globalThis.setTimeout = (then, ms, ...given) => after(() => {
+  // Each turn has ended before a timer fires; what waits in a replaced instance has ended, too.
+  if (turns.open > 0) replace(new Error(MID_TURN));
+  else then(...given);
+}, ms);
 
 wasm.initSync({ module });
 // While the isolate starts, so that no event's CPU is spent on compiling.
@@ -34,8 +42,10 @@ class NothingDone extends Error {}
 
 /** Lets the wasm handle one event. One that meets a broken instance is begun anew once. */
 async function handled(begin, again = true) {
-  if (again && turns.open > 0) replace(new Error('edgelect: an event was ended in mid-turn'));
+  if (again && turns.open > 0) replace(new Error(MID_TURN));
   const { promise: broken, reject } = Promise.withResolvers();
+  // Nobody waits for it any more where this event has been ended from outside.
+  broken.catch(() => {});
   let first = true;
   const end = (cause) => reject(first ? new NothingDone('', { cause }) : cause);
   events.add(end);
@@ -54,6 +64,11 @@ async function handled(begin, again = true) {
 function begun(begin, turned) {
   try {
     const ended = begin();
+    if (turns.open === 0) {
+      // An event that was ended while it asked for a turn: none is asked for any more.
+      ended.catch(() => {});
+      throw new Error(MID_TURN);
+    }
     queue(turned);
     return ended;
   } catch (error) {
@@ -71,9 +86,11 @@ const isTrap = (error) => error instanceof WebAssembly.RuntimeError || error ins
 
 // A trap leaves its instance half-changed: whatever is under way in it ends, and the next event gets a new one.
 function replace(cause) {
+  // It may be ended from outside as well: then the next event begins here again.
+  turns.open += 1;
   console.error('edgelect: the wasm broke down; the next event gets a new instance');
   for (const end of [...events]) end(cause);
   events.clear();
-  turns = { open: 0 };
   wasm.__wbg_reset_state();
+  turns = { open: 0 };
 }

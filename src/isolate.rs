@@ -11,7 +11,6 @@ use serde_json::json;
 
 use crate::config::Config;
 use crate::driver::{Handle, Host};
-use crate::election::Election;
 use crate::json::Object;
 use crate::lease::Reading;
 use crate::metrics::Sample;
@@ -41,6 +40,8 @@ const LINGERS: u64 = 10;
 pub struct Isolate<H> {
     /// Each with the clock that it is driven by.
     running: RefCell<Vec<(Handle, H)>>,
+    /// The session that began last in each group, by its path.
+    newest: RefCell<BTreeMap<String, String>>,
     seen: Rc<RefCell<Table>>,
     /// What tells apart stores that describe themselves alike.
     place: u32,
@@ -144,14 +145,16 @@ impl Drop for Asking<'_> {
 
 impl<H> Default for Isolate<H> {
     fn default() -> Self {
-        Self { running: RefCell::default(), seen: Rc::default(), place: 0 }
+        let (running, newest) = Default::default();
+        Self { running, newest, seen: Rc::default(), place: 0 }
     }
 }
 
 impl<H> Isolate<H> {
     /// Another one that shares the room for records, for stores that describe themselves as those of other places do.
     pub fn at(&self, place: u32) -> Self {
-        Self { running: RefCell::default(), seen: Rc::clone(&self.seen), place }
+        let (running, newest) = Default::default();
+        Self { running, newest, seen: Rc::clone(&self.seen), place }
     }
 }
 
@@ -169,6 +172,10 @@ impl<H> Drop for Running<H> {
     }
 }
 
+fn path_of(handle: &Handle) -> String {
+    handle.with(|election| election.config().lockfile_path.clone())
+}
+
 fn session_of(handle: &Handle) -> String {
     handle.with(|election| election.session().to_owned())
 }
@@ -177,7 +184,9 @@ impl<H: Host + Clone> Isolate<H> {
     /// An elector begins to run in this isolate.
     pub fn runs(self: &Rc<Self>, elector: &Handle, host: &H) -> Running<H> {
         self.running.borrow_mut().push((elector.clone(), host.clone()));
-        Running { isolate: Rc::clone(self), session: session_of(elector) }
+        let (path, session) = (path_of(elector), session_of(elector));
+        self.newest.borrow_mut().insert(path, session.clone());
+        Running { isolate: Rc::clone(self), session }
     }
 
     /// The answer to `GET /health/leadership` for the group of `config`: of an elector that runs here and leads, or of
@@ -247,10 +256,10 @@ impl<H: Host + Clone> Isolate<H> {
         }
     }
 
-    /// The answer to `GET /status.json` for the group of `config`: of an elector that runs here and leads, or of the store's
-    /// record, read as often as for [`Isolate::health`].
+    /// The answer to `GET /status.json` for the group of `config`: of an elector that runs here, one that leads first, or of
+    /// the store's record, read as often as for [`Isolate::health`].
     pub async fn status<S: Store>(&self, config: &Config, store: &S, host: &H) -> String {
-        if let Some((elector, clock)) = self.leader_here(config) {
+        if let Some((elector, clock)) = self.running_for(config) {
             let (now, requests) = (clock.now(), elector.requests());
             return elector.with(|election| status::public(election, now, requests));
         }
@@ -270,7 +279,9 @@ impl<H: Host + Clone> Isolate<H> {
         host: &H,
         bound: bool,
     ) -> Sample {
-        if let Some((elector, _)) = self.leader_here(config) {
+        let leading = self.running_for(config);
+        let leading = leading.filter(|(elector, clock)| elector.authority(clock.now()).is_some());
+        if let Some((elector, _)) = leading {
             return elector.with(|election| Sample::read(election, true));
         }
         let leads = self.answer(config, store, host, bound, &[]).await.status == 200;
@@ -280,14 +291,18 @@ impl<H: Host + Clone> Isolate<H> {
         Sample::read(&status::reader_of(config, answer, host.now()), leads)
     }
 
-    /// An elector of the group that runs here and leads. One that does not is no better than the record: its event may have been
-    /// ended from outside, which tells nobody.
-    fn leader_here(&self, config: &Config) -> Option<(Handle, H)> {
-        let here: Vec<(Handle, H)> = self.running.borrow().clone();
-        here.into_iter().find(|(elector, clock)| {
-            let same = |one: &Election| one.config().lockfile_path == config.lockfile_path;
-            elector.with(same) && elector.authority(clock.now()).is_some()
-        })
+    /// An elector of the group that runs here: one that leads, or else the one that began last. An older one may be of an event
+    /// that was ended from outside, which tells nobody.
+    fn running_for(&self, config: &Config) -> Option<(Handle, H)> {
+        let path = &config.lockfile_path;
+        let mut here: Vec<(Handle, H)> = self.running.borrow().clone();
+        here.retain(|(elector, _)| path_of(elector) == *path);
+        let leads = |(elector, clock): &(Handle, H)| elector.authority(clock.now()).is_some();
+        let newest = |(elector, _): &(Handle, H)| {
+            self.newest.borrow().get(path) == Some(&session_of(elector))
+        };
+        let found = here.iter().position(leads).or_else(|| here.iter().position(newest))?;
+        here.into_iter().nth(found)
     }
 
     /// The store's answer and when it was asked for.

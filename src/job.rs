@@ -198,7 +198,7 @@ fn timeout_ms(
     let (longest, each) = (longest_ms.to_string(), interval_ms.to_string());
     if longest_ms < MIN_TIMEOUT_MS && by_time_ms >= MIN_TIMEOUT_MS {
         let rule = format!(
-            "a trigger of this group looks at the lease up to {looks} times in its budget and \
+            "a trigger of this group looks at the lease and sends heartbeats up to {looks} times in its budget and \
              needs 9 requests for claim, call, closing write and retries, which leaves none for \
              renewals; lower EDGELECT_BUDGET, give groups triggers of their own \
              (EDGELECT_CRON), or on the paid plan set this to 10000"
@@ -222,7 +222,7 @@ fn timeout_ms(
         )),
         Some(_) => refuse(&format!(
             "must be at most {longest}: a trigger of this group may make {most} requests \
-             (EDGELECT_SUBREQUESTS), which are {looks} looks in EDGELECT_BUDGET, a renewal each \
+             (EDGELECT_SUBREQUESTS), which are {looks} looks and heartbeats in EDGELECT_BUDGET, a renewal each \
              {each} ms of the job (EDGELECT_FREQUENT_INTERVAL), and 9 for claim, call, closing \
              write and retries; on the paid plan set EDGELECT_SUBREQUESTS to 10000"
         )),

@@ -41,7 +41,8 @@ pub fn leads_for_ms(scheduled_ms: u64, now: Now, sustain_ms: u64) -> Option<u64>
 pub fn check_tick(config: &Config, sustain_ms: u64, most: u64) -> Result<(), ConfigError> {
     let leads_ms = sustain_ms.saturating_sub(PARKING_MS);
     let heartbeats = config.peers.heartbeat_ms.map_or(0, |ms| leads_ms / ms);
-    let made = BESIDE_RENEWALS + leads_ms / config.frequent_interval_ms + heartbeats;
+    // Who leads renews, and who follows sends heartbeats.
+    let made = BESIDE_RENEWALS + (leads_ms / config.frequent_interval_ms).max(heartbeats);
     if made <= most {
         return Ok(());
     }

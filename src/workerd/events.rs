@@ -16,7 +16,7 @@ use super::slot::{self, Trigger, run_slot};
 use super::{Workerd, env};
 use crate::config::ConfigError;
 use crate::driver::{self, Handle, Host};
-use crate::election::{Problem as Trouble, Waiting};
+use crate::election::Problem as Trouble;
 use crate::groups::{self, Group};
 use crate::isolate::Isolate;
 use crate::job::Call;
@@ -210,24 +210,24 @@ async fn one_group(
     let requests = (requests.read + requests.write + requests.peer).to_string();
     let mut line = format!("outcome={outcome} term={term} requests={requests}");
     let now = host.now();
-    let mut closed = false;
     let waiting = handle.with(|election| {
         let (waiting, left_ms) = election.waiting(now).filter(|_| led_none)?;
-        closed = matches!(waiting, Waiting::Closed(_));
         Some(waiting.text(left_ms, election.leader_id(now)))
     });
     if let Some(waiting) = waiting {
         line = format!("{line} waiting={}", quoted(first(&waiting, 120)));
     }
     let problem = handle.with(|election| election.problem().map(Trouble::to_string));
-    let line = match problem {
-        Some(problem) => format!("{line} problem=\"{problem}\""),
-        None => line,
-    };
+    let Some(problem) = problem else { return Ok(line) };
+    let line = format!("{line} problem=\"{problem}\"");
     // A store that has refused or answered nothing at the last is somebody's to look at, unless the tick has led; and so is a
     // record that nobody may claim.
-    let refused = handle.with(|election| matches!(election.problem(), Some(Trouble::Store(_))));
-    if closed || (refused && led_none) { Err(Problem::Told(line, outcome)) } else { Ok(line) }
+    let bad = handle.with(|election| match election.problem() {
+        Some(Trouble::Store(_)) => led_none,
+        Some(Trouble::NewerFormat(_) | Trouble::TermTooHigh) => true,
+        _ => false,
+    });
+    if bad { Err(Problem::Told(line, outcome)) } else { Ok(line) }
 }
 
 /// Answers `GET /health/leadership`; to whoever shows `EDGELECT_STATUS_TOKEN`, `GET /status.json` and `GET /metrics`; and with

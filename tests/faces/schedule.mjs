@@ -66,7 +66,10 @@ export const runSchedule = async ({ newWorld, pack, seed, keep = false, reads = 
     },
     /** Its clocks may have been stepped. To ask a member with one clock would show it that, and nobody does. */
     steps: (stepped) => {
-      if (stepped && single) schedule.count('single clock stepped');
+      if (stepped && single) {
+        schedule.count('single clock stepped');
+        schedule.stepped = true;
+      }
       if (stepped && !single) for (const face of schedule.faces.values()) face.standsNow(true);
     },
   };
