@@ -49,7 +49,7 @@ const FLAG_OF = {
 export const codeOf = (error, name) => {
   const { code, message } = error;
   const plain = visible(message.replace(/^\w+(?= = )/, (option) => FLAG_OF[option] ?? option));
-  const hint = code === 'EDGELECT_CONFIG' ? `\nSet it by a variable or, unless it is secret, a flag: edgelect ${name} --help.` : '';
+  const hint = code === 'EDGELECT_CONFIG' ? `\nSet it by a flag or a variable, credentials by a variable: edgelect ${name} --help.` : '';
   console.error(`edgelect: ${plain}${hint}`);
   return exitOf(error);
 };

@@ -62,7 +62,7 @@ impl Failure {
         tell::error(self.text());
         if matches!(self, Self::Settings(_)) {
             tell::line(&format!(
-                "Set it by a variable or, unless it is secret, a flag: edgelect {command} --help."
+                "Set it by a flag or a variable, credentials by a variable: edgelect {command} --help."
             ));
         }
         self.code()

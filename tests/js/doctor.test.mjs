@@ -200,7 +200,7 @@ test('c16 c26 edgelect doctor ends with 2 where the store refuses the credential
 test('edgelect doctor refuses by name what it cannot be given, and --help says what it can', async () => {
   const aws = awsSecrets(LOCAL.credentials);
   await forEachRow([
-    [[], {}, /^edgelect: EDGELECT_BUCKET.*\nSet it by a variable or, unless it is secret, a flag/m],
+    [[], {}, /^edgelect: EDGELECT_BUCKET.*\nSet it by a flag or a variable, credentials by a variable/m],
     [['--endpoint', 'https://s3.example.com', '--bucket', 'jobs', '--lockfile-path', 'a'.repeat(1_000)], secrets(LOCAL.credentials), /^edgelect: --lockfile-path = /],
     [['--bucket', 'jobs'], { ...secrets(LOCAL.credentials), EDGELECT_FORMAT: 'yaml' }, /^edgelect: EDGELECT_FORMAT = "yaml": must be native or kubernetes/],
     [['--store', 'dynamo'], aws, /'--store <kind>' argument 'dynamo' is invalid.*dynamodb/],

@@ -64,8 +64,8 @@ test('init starts a group once only, and what is wrong is told apart', npmOnly, 
   assert.deepEqual(await init(), { code: 0, stdout: `The group ${lockfilePath} is started: its first member leads at once.\n`, stderr: '' });
   for (const [told, code, says] of [
     [init(), 3, /^edgelect: the lease object exists already: [^\n]*\n$/],
-    [init(variables, []), 2, /^edgelect: --lockfile-path = \(not set\): name the group: [^\n]*\nSet it by a variable or, unless it is secret, a flag: edgelect init --help\.\n$/],
-    [init({ AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'b' }), 2, /EDGELECT_BUCKET.*\nSet it by a variable or, unless it is secret, a flag: edgelect init --help\.\n$/],
+    [init(variables, []), 2, /^edgelect: --lockfile-path = \(not set\): name the group: [^\n]*\nSet it by a flag or a variable, credentials by a variable: edgelect init --help\.\n$/],
+    [init({ AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'b' }), 2, /EDGELECT_BUCKET.*\nSet it by a flag or a variable, credentials by a variable: edgelect init --help\.\n$/],
     [init({ ...variables, EDGELECT_ENDPOINT: 'http://127.0.0.1:9' }), 1, /^edgelect: S3 bucket .*: no answer: /],
   ]) {
     const { code: ended, stderr } = await told;
