@@ -171,7 +171,8 @@ const end = async (schedule, releases) => {
   schedule.trace = runtime.trace;
   world.close();
   for (const face of faces.values()) face.close();
-  for (let round = 0; round < (releases ? 100 : 10); round += 1) {
+  const isOver = () => releases && Object.values(runtime.left).every((count) => count === 0);
+  for (let round = 0; round < (releases ? 1_000 : 10) && !(round > 10 && isOver()); round += 1) {
     // A trigger's slot is closed by a write, and a shard is given back by one, however often it is sent.
     runtime.close(releases);
     await settle();

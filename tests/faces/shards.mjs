@@ -64,6 +64,8 @@ export class Sharer extends Face {
     if (this.#works.get(shard)) this.broke('work of a shard has ended before the next begins', `shard ${shard} in term ${term.token}`);
     this.#works.set(shard, true);
     const deaf = chance.oneIn(3);
+    // Who stops from within the work is not waited for, and this work goes on beside the next session.
+    if (deaf && chance.oneIn(2)) void this.#shards.stop().catch(() => {});
     const untilMs = runtime.now + chance.below(4 * schedule.leaseMs);
     while (runtime.now < untilMs && !schedule.over && (deaf || !term.signal.aborted)) await runtime.sleep(1 + chance.below(schedule.leaseMs / 4));
     this.#works.set(shard, false);
@@ -83,7 +85,7 @@ export class Sharer extends Face {
         if (!known) this.broke('a call fails by a known error', `shards: ${error?.stack ?? error}`);
         schedule.count(`shards ${error?.code}`);
       });
-      for (let looks = 1 + chance.below(12); looks > 0 && !schedule.over; looks -= 1) {
+      for (let looks = 1 + chance.below(chance.pick([2, 12])); looks > 0 && !schedule.over; looks -= 1) {
         await runtime.sleep(1 + chance.below(schedule.leaseMs));
         this.#judge();
       }

@@ -109,12 +109,13 @@ export class Tick extends Face {
       world.works(session, token, false);
     };
     signal.addEventListener('abort', () => {
+      // A process that stood still finds both its job too late and its term over.
+      if (world.lasts(session, token) === 0) this.#late.add(token);
       if (!answered) ends(runtime.now - beganMs >= this.#timeoutMs ? 'failed' : 'lost');
       this.ends(token, answered ? 'done' : 'expired');
     }, { once: true });
     try {
       const status = await this.#works(signal);
-      if (world.lasts(session, token) === 0) this.#late.add(token);
       ends(status < 300 ? 'done' : 'failed');
       return answerOf(status);
     } catch (error) {
@@ -122,6 +123,7 @@ export class Tick extends Face {
       throw error;
     } finally {
       answered = true;
+      if (world.lasts(session, token) === 0) this.#late.add(token);
     }
   }
 

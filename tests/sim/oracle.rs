@@ -302,26 +302,17 @@ impl Oracle {
         granted.unwrap_or(0)
     }
 
-    /// How much longer a term of the session lasts at most (S5).
-    pub fn lasts_ms(&self, session: usize, term: u64) -> u64 {
+    /// The write that grants the session a term, and its renewals of which nobody knows yet what became: the term ends with the
+    /// first of them (S5).
+    pub fn granting(&self, session: usize) -> Option<(u64, Vec<usize>)> {
         let View { grant, open, .. } = &self.views[session];
-        let Some(granted) = grant.filter(|grant| self.deeds[*grant].term == term) else { return 0 };
+        let granted = (*grant)?;
+        let term = self.deeds[granted].term;
         let renews = |open: &&usize| {
             let deed = &self.deeds[**open];
             deed.aim == Aim::Renew && deed.term == term
         };
-        let ends_ms = |deed: &usize| {
-            let Deed { lease, margin_ms, sent_ms, .. } = &self.deeds[*deed];
-            (sent_ms + lease.lease_ms.unwrap_or(0)).saturating_sub(*margin_ms)
-        };
-        let all = open.iter().filter(renews).chain([&granted]);
-        all.map(ends_ms).min().unwrap_or(0).saturating_sub(self.true_ms)
-    }
-
-    /// The term that a write grants to the session.
-    pub fn granted(&self, session: usize) -> Option<u64> {
-        let term = self.deeds[self.views[session].grant?].term;
-        (self.lasts_ms(session, term) > 0).then_some(term)
+        Some((term, open.iter().filter(renews).chain([&granted]).copied().collect()))
     }
 
     /// Whether the session has a write under way or in doubt that takes the lease.

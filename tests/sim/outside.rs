@@ -13,7 +13,7 @@ use edgelect::slots::{Schedule, SlotEnd};
 use edgelect::store::{Answer, Condition, Facts, Outcome, Version};
 
 use super::member::Session;
-use super::oracle::{Aim, Look};
+use super::oracle::{Aim, Deed, Look};
 use super::peers::Questioned;
 use super::requests::Reply;
 use super::slots::Ended;
@@ -49,6 +49,10 @@ pub struct Outside {
     over_ms: Option<u64>,
     /// The margin of each lease that it was configured to.
     margins: BTreeMap<u64, u64>,
+    /// When each of its writes left, by what its timers go by.
+    sent_ms: BTreeMap<usize, u64>,
+    /// The write that was refused last. Its store code may sign it anew, by a better clock.
+    refused: Option<usize>,
 }
 
 /// A term, and until when it lasts by each clock unless it is renewed.
@@ -136,9 +140,26 @@ impl World {
     fn worker_renews(&mut self, Look { session, .. }: Look) {
         let untold =
             self.outside_of(session).worker && self.oracle.views[session].announced.is_none();
-        if let Some(term) = self.oracle.granted(session).filter(|_| untold) {
+        let Some((term, _)) = self.oracle.granting(session).filter(|_| untold) else { return };
+        if self.lasts_ms(session, term) > 0 {
             self.outside_of(session).recent = Some(term);
         }
+    }
+
+    /// How much longer a term of a session from outside lasts at most, by its own clock.
+    pub fn lasts_ms(&mut self, session: usize, term: u64) -> u64 {
+        let (machine, now_ms) = (self.sessions[session].machine, self.now_ms);
+        let timers_ms = self.machines[machine].clocks.timers_ms(now_ms);
+        let granting = self.oracle.granting(session).filter(|(granted, _)| *granted == term);
+        let (_, deeds) = granting.unwrap_or_default();
+        let ends_ms = deeds.into_iter().map(|deed| {
+            let Deed { lease, margin_ms, .. } = &self.oracle.deeds[deed];
+            let span_ms = lease.lease_ms.unwrap_or(0).saturating_sub(*margin_ms);
+            let sent_ms =
+                self.sessions[session].outside.as_ref().and_then(|o| o.sent_ms.get(&deed));
+            sent_ms.copied().unwrap_or(0) + span_ms
+        });
+        ends_ms.min().unwrap_or(0).saturating_sub(timers_ms)
     }
 
     /// An operator's request leaves: a read, or the record with the request in it.
@@ -163,7 +184,12 @@ impl World {
         deed: Option<usize>,
         http: HttpRequest,
     ) -> usize {
-        let timeout_ms = self.sessions[look.session].election.config().request_timeout_ms;
+        let Session { election, machine, .. } = &self.sessions[look.session];
+        let timeout_ms = election.config().request_timeout_ms;
+        let timers_ms = self.machines[*machine].clocks.timers_ms(self.now_ms);
+        if let Some(deed) = deed {
+            self.outside_of(look.session).sent_ms.insert(deed, timers_ms);
+        }
         self.under_way(look, timeout_ms, (Some(asked), deed), Some(http), None)
     }
 
@@ -187,6 +213,13 @@ impl World {
             Ok(written) => written,
             Err(read) => return (read, None),
         };
+        let (bytes, version) = self.body_of(&lease);
+        let refused = self.outside_of(session).refused.take();
+        if let Some(deed) = refused.filter(|deed| self.oracle.deeds[*deed].version == version) {
+            let lease = self.oracle.deeds[deed].lease.clone();
+            let write = Some(deed);
+            return (Asked::Write { lease, bytes, version, condition, write }, write);
+        }
         if self.oracle.views[session].name.is_empty() {
             self.oracle.views[session].name = lease.session.clone().unwrap_or_default();
         }
@@ -291,6 +324,8 @@ impl World {
     fn outside_ended(&mut self, session: usize, request: usize, answer: &Answer) {
         let look = self.look(session);
         self.sessions[session].flight = None;
+        let refused = matches!(answer.outcome, Outcome::Rejected(_));
+        self.outside_of(session).refused = self.requests[request].deed.filter(|_| refused);
         if !self.outside_of(session).operates {
             return self.learns(look, request, answer);
         }

@@ -351,7 +351,7 @@ impl Faces {
 
     /// How much longer a term lasts at most, as far as the world knows.
     pub fn lasts(&mut self, session: u32, term: f64) -> f64 {
-        self.world().oracle.lasts_ms(session as usize, term as u64) as f64
+        self.world().lasts_ms(session as usize, term as u64) as f64
     }
 
     /// What is wrong by a judge in JavaScript.
