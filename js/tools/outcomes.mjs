@@ -141,7 +141,8 @@ export function readList(text) {
   const lists = new Map();
   let names;
   for (const line of text.split('\n')) {
-    const program = /^\s*Running (?:unittests src\/(lib)\.rs|tests\/(\S+)\.rs) \(/.exec(line);
+    // Cargo names them from their package, and that of most suites is a folder of tests/.
+    const program = /^\s*Running (?:unittests src\/(lib)\.rs|(?:tests|\.\.)\/(\S+)\.rs) \(/.exec(line);
     if (program !== null) lists.set(program[1] ?? program[2], (names = []));
     else names?.push(...(/^(\S+): test$/.exec(line)?.slice(1) ?? []));
   }
