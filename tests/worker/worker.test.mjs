@@ -3,9 +3,9 @@ import fs from 'node:fs';
 import { describe, test } from 'node:test';
 import * as wasm from '../../build/worker/edgelect.js';
 import { inRoot } from '../../js/tools/paths.mjs';
-import { bucketOptions, getLease, until } from '../js/bucket.mjs';
+import { bucketOptions, getLease, putObject, until } from '../js/bucket.mjs';
 import { kept, startProxy } from '../js/servers.mjs';
-import { healthy, isolate, newGroup, outcomes } from './isolate.mjs';
+import { healthy, isolate, newGroup, outcomes, released } from './isolate.mjs';
 
 test('these tests run on Node 24', () => assert.equal(process.versions.node.split('.')[0], '24'));
 
@@ -29,6 +29,14 @@ describe('the Worker', { concurrency: 3 }, () => {
     await (await worker.ask('/break')).text();
     const answer = await worker.ask();
     assert.notEqual(answer.status, 500, await answer.text());
+  });
+
+  test('a tick whose record nobody may claim is a failed one', async () => {
+    const group = await newGroup();
+    await putObject(group.EDGELECT_LOCKFILE_PATH, released({ format: 99 }));
+    const worker = await isolate(group);
+    assert.equal((await worker.tick()).outcome, 'exception');
+    await until(() => /outcome=followed .*problem=/.test(worker.logged()));
   });
 
   test('questions from peers cost one read, however many come and whatever it brings', async () => {
