@@ -10,16 +10,18 @@ import { buildSync } from 'esbuild';
 import { inRoot } from '../../js/tools/paths.mjs';
 
 const CHILD = 'in-a-process-of-its-own';
-const LIMIT_MS = 100;
+/** What an event may compute: it ends only one that computes without end, or earlier where the machine is slow. */
+const LIMIT_MS = 200;
 /** Readings of the clock, and below 0 requests of a turn. */
 const POINTS = [1, 2, 3, 4, 6, 8, 10, -1, -2, -3];
 /** What the entry needs of a Worker's globals. No request is ever answered, and at the reading `killAt` of the clock it computes. */
 const GLOBALS = `
   let clock = 1795244292000, readings = 0;
   globalThis.killAt = -1;
+  const compute = () => { globalThis.reached = true; for (;;); };
   let asked = 0;
-  globalThis.asks = () => { if (++asked === -killAt) for (;;); };
-  globalThis.Date = class extends Date { static now() { if (++readings === killAt) for (;;); return clock; } };
+  globalThis.asks = () => { if (++asked === -killAt) compute(); };
+  globalThis.Date = class extends Date { static now() { if (++readings === killAt) compute(); return clock; } };
   globalThis.setTimeout = () => 1;
   globalThis.clearTimeout = () => {};
   globalThis.listeners = {};
@@ -50,7 +52,7 @@ const WASM = fs.readFileSync(inRoot('build/worker/edgelect_bg.wasm'));
 
 const newIsolate = () => {
   const context = vm.createContext({ bytes: WASM, TextDecoder, TextEncoder }, { microtaskMode: 'afterEvaluate' });
-  const run = (code) => vm.runInContext(code, context, { timeout: LIMIT_MS });
+  const run = (code, limit) => vm.runInContext(code, context, limit);
   vm.runInContext(`${GLOBALS} globalThis.wasm = new WebAssembly.Module(bytes);`, context);
   vm.runInContext(ENTRY, context);
   return run;
@@ -61,22 +63,21 @@ const newIsolate = () => {
 const statusAfter = (reading) => {
   const run = newIsolate();
   run(`readings = asked = 0; killAt = ${reading};`);
-  let killed = false;
   try {
-    run("entry.scheduled({ cron: '* * * * *', scheduledTime: clock }, env)");
+    run("entry.scheduled({ cron: '* * * * *', scheduledTime: clock }, env)", { timeout: LIMIT_MS });
   } catch (error) {
-    killed = error.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT';
+    if (error.code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error;
   }
   run('killAt = 0');
   run("entry.fetch(new Request('https://worker.example/nothing'), env, {}).then(({ status }) => (globalThis.status = status))");
-  return { killed, status: run('globalThis.status') };
+  return { killed: run('globalThis.reached'), status: run('globalThis.status') };
 };
 
 // In a process of its own: Node's test runner does not survive an end that runs no `finally`.
 if (process.argv[2] === CHILD) console.log(JSON.stringify(POINTS.map(statusAfter)));
 else {
   test('the isolate of an event that was ended in mid-turn answers the next one', () => {
-    const ends = JSON.parse(execFileSync(process.execPath, [fileURLToPath(import.meta.url), CHILD], { encoding: 'utf8' }));
+    const ends = JSON.parse(execFileSync(process.execPath, [fileURLToPath(import.meta.url), CHILD], { encoding: 'utf8', timeout: 120_000 }));
     assert.match(built, ASKS);
     for (const sign of [1, -1]) assert.ok(ends.some(({ killed }, at) => killed && POINTS[at] * sign > 0), `none was killed: ${sign}`);
     assert.deepEqual(ends.map(({ status }) => status), POINTS.map(() => 404));
