@@ -1,5 +1,6 @@
 // Members of the npm package in a schedule: what they do is drawn, and what they are told is judged.
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { isDeepStrictEqual } from 'node:util';
 import { LockWorld } from './locks.mjs';
 import { Many, pace } from './many.mjs';
 import { OwnStorage } from './storage.mjs';
@@ -14,6 +15,9 @@ const TOLD = ['stopped', 'stepDown', 'paused'];
 /** How soon those who wait for the end of a term hear of it, while nothing blocks the process. */
 const TOLD_WITHIN_MS = 20;
 const BEGIN = ['start', 'lead'];
+/** What each run of a slot tells, and what a result without one does. */
+const RUN = ['slot', 'term', 'outcome', 'durationMs', 'recorded', 'previous'];
+const NOT_RUN = ['outcome', 'slot', 'reason', 'previous'];
 const REASON = /has ended: (\w+)/;
 const WRONG = [
   [(elector) => elector.updateConfig({ leaderTimeout: 'soon' }), 'EDGELECT_CONFIG'],
@@ -568,6 +572,7 @@ export class Trigger extends Face {
     this.controller = newCaller(this.caller);
     this.asking = () => this.session;
     this.ended = new Map();
+    this.took = new Map();
   }
 
   async run({ number, slot, options }) {
@@ -608,6 +613,29 @@ export class Trigger extends Face {
       if (outcome === 'failed' && ended !== 'failed') this.broke('a slot has failed when its job has', `term ${term} is ${ended}`);
     }
     if (result.outcome !== 'done' && 'value' in result) this.broke('a value is that of a job that is done', result.outcome);
+    this.#judgeShape(result);
+  }
+
+  /** What is told has what its type says, and nothing of the package's own. */
+  #judgeShape({ leftOut, runs, fault, ...own }) {
+    const has = (what, names) => {
+      const told = Object.keys(what).sort().join();
+      if (told !== [...names].sort().join()) this.broke('a result has what its type says', `${what.outcome}: ${told}`);
+    };
+    const ran = ({ outcome }) => [...RUN, outcome === 'done' ? 'value' : 'error'];
+    for (const run of runs) {
+      has(run, ran(run));
+      const took = this.took.get(run.term);
+      const ended = run.outcome === 'done' || run.outcome === 'failed';
+      if (ended && Math.abs(run.durationMs - took) > 1) this.broke('a job took as long as is told', `${run.durationMs} ms, not ${took}`);
+    }
+    const mirrored = runs.findLast(({ slot }) => slot === own.slot);
+    if (mirrored && !isDeepStrictEqual(own, mirrored)) this.broke('the result of a slot is that of its last run', JSON.stringify(own));
+    if (!mirrored) has(own, own.outcome === 'taken' ? [...NOT_RUN, 'by', 'finished'] : NOT_RUN);
+    if (own.outcome === 'taken' && (own.by !== null && typeof own.by !== 'string' || typeof own.finished !== 'boolean')) {
+      this.broke('a result has what its type says', JSON.stringify(own));
+    }
+    if (!Number.isInteger(leftOut) || (fault !== undefined && fault.code !== 'EDGELECT_STORE')) this.broke('a result has what its type says', `${leftOut}, ${fault}`);
   }
 
   async #job(term) {
@@ -623,6 +651,7 @@ export class Trigger extends Face {
       this.ends(token, told);
     }, { once: true });
     let ended = 'lost';
+    const beganMs = performance.now();
     try {
       const value = await this.work(term, session);
       if (world.leads(session) === token || TOLD.includes(told)) ended = 'done';
@@ -632,6 +661,7 @@ export class Trigger extends Face {
       throw error;
     } finally {
       this.ended.set(token, ended);
+      this.took.set(token, Math.max(0, Math.round(performance.now() - beganMs)));
       world.jobEnded(session, token, ended);
       world.works(session, token, false);
     }

@@ -36,19 +36,25 @@ export const loadWorker = async () => {
   return { ...worker, reset };
 };
 
-/** The package's modules; `mutant` changes one of its files in a copy. */
+/** The package's modules; `mutant` changes one of its files in a copy, or has a copy of its own. */
 export const loadPackage = async (mutant) => {
-  const folder = mutant ? mutated(mutant) : inRoot('js');
+  const folder = mutant?.folder ?? (mutant ? mutated(mutant) : inRoot('js'));
   const load = (file) => import(pathToFileURL(path.join(folder, file)));
   const [{ Elector, Electors, S3Storage, Shards }, { ownWasm }] = [await load('entry/default.js'), await load('engine.js')];
   const { memory } = (await load('dist/edgelect.js')).initSync();
   return { Elector, Electors, S3Storage, Shards, ownWasm, memory };
 };
 
-const mutated = ({ name, file, from, to }) => {
+/** A copy of the package that may be changed. */
+export const changedCopy = (name) => {
   const folder = inRoot('build/faces/mutants', name);
   fs.rmSync(folder, { recursive: true, force: true });
   fs.cpSync(inRoot('js'), folder, { recursive: true, filter: (source) => !/[\\/](tools|cli|demo|figures)$/.test(source) });
+  return folder;
+};
+
+const mutated = ({ name, file, from, to }) => {
+  const folder = changedCopy(name);
   const place = path.join(folder, file);
   const text = fs.readFileSync(place, 'utf8');
   if (text.split(from).length !== 2) throw new Error(`mutant ${name}: ${file} does not have this once: ${from}`);
