@@ -181,6 +181,12 @@ export class Runtime {
     while (goesOn && this.fireOne());
   }
 
+  /** Whoever has waited for something in this process waits no more, and nobody is told. What was sent is on its way. */
+  dies() {
+    for (const [number, { own }] of [...this.#timers]) if (!own) this.#timers.delete(number);
+    this.#pending.clear();
+  }
+
   /** What is left of the members. */
   get left() {
     return { timers: [...this.#timers.values()].filter(({ own }) => !own).length, requests: this.#pending.size };

@@ -5,7 +5,7 @@ import { Objects } from './objects.mjs';
 import { Operator } from './operator.mjs';
 import { Runtime, enter, newChance, settle } from './runtime.mjs';
 import { Held, Sharer } from './shards.mjs';
-import { Tick } from './worker.mjs';
+import { Cron, Tick } from './worker.mjs';
 
 /** The simulator's. */
 const EPOCH_MS = 1_795_000_000_123;
@@ -22,6 +22,8 @@ const LOCKERS = 2;
 const MANY = 3;
 /** And the one that has members which share out shards, beside all others. */
 const SHARERS = 7;
+/** And the one that has a Worker without a job. */
+const CRONS = 11;
 /** And in so many of those with slots the triggers are those of the deployed Worker. */
 const ONE_WORKER_IN = 2;
 /** How much of a stack is told. */
@@ -40,7 +42,7 @@ export const runSchedule = async ({ newWorld, pack, seed, keep = false, reads = 
   Error.stackTraceLimit = keep ? FRAMES : 0;
   const chance = newChance(seed);
   const worker = newChance(seed ^ 0x30_4be4).oneIn(ONE_WORKER_IN);
-  const world = newWorld(seed, keep, 1 + chance.below(2), seed % 32 === MANY, worker);
+  const world = newWorld(seed, keep, 1 + chance.below(2), seed % 32 === MANY || seed % 16 === CRONS, worker);
   const { members: options, leases, slots, byStorage, single } = JSON.parse(world.plan());
   const counts = {};
   const schedule = {
@@ -80,15 +82,16 @@ export const runSchedule = async ({ newWorld, pack, seed, keep = false, reads = 
   schedule.runtime.objects = (name, ...asked) => objects.fetch(schedule.faces.get(name), ...asked);
   schedule.runtime.single = single;
   schedule.worker = slots && worker;
-  if (schedule.worker) pack.worker.reset();
+  const crons = !slots && seed % 16 === CRONS;
+  if (schedule.worker || crons) pack.worker.reset();
   schedule.runtime.logs = (line, isError) => {
-    const tick = schedule.faces.get(/group=(t\d+) /.exec(line)?.[1].toUpperCase());
+    const tick = schedule.faces.get(/group=([ct]\d+) /.exec(line)?.[1].toUpperCase());
     if (tick) tick.says(line, isError);
     else world.broke('a trigger leaves one line, an error where it fails', line);
   };
   enter(schedule.runtime);
   try {
-    await play(schedule, { options, slots, byStorage, reads, seed });
+    await play(schedule, { options, slots, byStorage, crons, reads, seed });
     for (const thrown of unhandled.splice(0)) world.left(`unhandled: ${thrown?.stack ?? thrown}`);
   } catch (error) {
     schedule.world.broke('nothing breaks', String(error?.stack ?? error));
@@ -104,7 +107,7 @@ const alone = ({ peerMode: _, serverAddr, peerTimeout, peerSecret, peerWait, max
 /** How many terms are over. */
 const overAll = (faces) => [...faces.values()].reduce((sum, { terms }) => sum + [...terms.values()].filter(({ over }) => over).length, 0);
 
-const play = async (schedule, { options, slots, byStorage, reads, seed }) => {
+const play = async (schedule, { options, slots, byStorage, crons, reads, seed }) => {
   const { world, runtime, faces } = schedule;
   const locks = !slots && seed % 16 === LOCKERS;
   const many = !slots && seed % 16 === MANY;
@@ -112,7 +115,9 @@ const play = async (schedule, { options, slots, byStorage, reads, seed }) => {
   schedule.hearsStatus = seed % ONE_HEARS_STATUS_IN === 0;
   const afresh = newChance(seed ^ 0xaf7e5);
   if (!slots && afresh.oneIn(ONE_AFRESH_IN)) schedule.afresh = afresh;
-  if (!slots) {
+  // In every second schedule with such a Worker it is alone in its process, which ends then and anew.
+  const isolate = crons && seed % 32 === CRONS;
+  if (!slots && !isolate) {
     for (const [number, one] of options.entries()) {
       const member = new Member(schedule, number, locks || many ? alone(one) : one, locks ? 'locker' : many ? 'many' : byStorage && number === 0 ? 'storage' : undefined);
       void member.live();
@@ -124,7 +129,12 @@ const play = async (schedule, { options, slots, byStorage, reads, seed }) => {
     const held = new Held();
     for (const number of [0, 1]) void new Sharer(schedule, number, alone(options[0]), held).live();
   }
-  if (seed % ONE_OPERATOR_IN === 0) void new Operator(schedule, alone(options[0])).live();
+  if (crons) {
+    const cron = new Cron(schedule, alone(options[0]), seed);
+    void cron.live();
+    if (isolate) void cron.evict();
+  }
+  if (!isolate && seed % ONE_OPERATOR_IN === 0) void new Operator(schedule, alone(options[0])).live();
   const looks = newChance(seed ^ 0x100c);
   const look = () => {
     const ended = overAll(faces);
@@ -155,7 +165,7 @@ const play = async (schedule, { options, slots, byStorage, reads, seed }) => {
     }
     while (runtime.fireOne()) await turn(schedule);
   }
-  await end(schedule, slots || shares);
+  await end(schedule, slots || shares || crons);
 };
 
 const turn = async ({ runtime, faces }) => {

@@ -1,12 +1,12 @@
 // The deployed Worker, as its entry ships: its events, its variables, the job that it calls, and what its log says.
 import { Face } from './members.mjs';
-import { callsJob } from './runtime.mjs';
+import { callsJob, newChance } from './runtime.mjs';
 
 /** A variable for each option. */
 const VARIABLES = {
   serverId: 'SERVER_ID', frequentInterval: 'FREQUENT_INTERVAL', infrequentInterval: 'INFREQUENT_INTERVAL',
   leaderTimeout: 'LEADER_TIMEOUT', follow: 'FOLLOW', margin: 'MARGIN', storeSkew: 'STORE_SKEW', maxLease: 'MAX_LEASE',
-  policy: 'POLICY', missed: 'MISSED', period: 'PERIOD', attempts: 'ATTEMPTS', budget: 'BUDGET',
+  policy: 'POLICY', missed: 'MISSED', period: 'PERIOD', attempts: 'ATTEMPTS', budget: 'BUDGET', sustain: 'SUSTAIN',
 };
 const JOB_URL = 'https://jobs.example.com/run';
 /** What is told of a run: its slot and term, the word for its end, and whether that is in the record. */
@@ -29,7 +29,110 @@ class Fetcher {
 
 const answerOf = (status) => ({ status, headers: {}, body: '' });
 
-/** One cron trigger. */
+/** What every event of an isolate has: a group of its own name, by which its line is known, and keys that the world knows. */
+const envOf = ({ name, options, schedule }, more = {}) => {
+  const env = {
+    EDGELECT_GROUPS: name.toLowerCase(), [`EDGELECT_LOCKFILE_PATH__${name}`]: options.lockfilePath, EDGELECT_ENDPOINT: 'https://s3.example.com', EDGELECT_BUCKET: schedule.bucket, EDGELECT_REGION: 'us-east-1',
+    EDGELECT_ACCESS_KEY_ID: name, EDGELECT_SECRET_ACCESS_KEY: 'wJalrXUtnFEMI', EDGELECT_SESSION_TOKEN: 'generation-0',
+    EDGELECT_SUBREQUESTS: '10000', EDGELECT_STATUS_TOKEN: TOKEN,
+  };
+  for (const [option, value] of Object.entries({ ...options, ...more })) {
+    if (VARIABLES[option] && value !== null && value !== undefined) env[`EDGELECT_${VARIABLES[option]}`] = String(value);
+  }
+  return env;
+};
+
+/** Calls the entry as Cloudflare does; whether the trigger has failed. */
+const fires = async (face, time, env) => {
+  try {
+    await face.pack.worker.scheduled({ cron: '', scheduledTime: time }, env);
+  } catch (error) {
+    if (!/; the log says why/.test(error?.message)) face.broke('a call fails by a known error', `scheduled: ${error?.stack ?? error}`);
+    return true;
+  }
+  return false;
+};
+
+/** The one line that a trigger leaves. */
+const lineOf = (face, lines, failed) => {
+  const [{ line = '', isError = false } = {}] = lines;
+  if (lines.length !== 1 || isError !== failed) face.broke('a trigger leaves one line, an error where it fails', `${failed}: ${JSON.stringify(lines)}`);
+  return line;
+};
+
+/** A Worker without a job: each trigger leads, or follows, until its time is over, and parks. */
+export class Cron {
+  constructor(schedule, options, seed) {
+    Object.assign(this, { schedule, options, chance: newChance(seed ^ 0xc405) });
+  }
+
+  /** Cloudflare ends the isolate now and then, and starts another one for the next event. */
+  async evict() {
+    const { schedule, chance } = this;
+    while (!schedule.over) {
+      await schedule.runtime.sleep(1 + chance.below(6 * schedule.leaseMs));
+      if (schedule.healed || schedule.over) return;
+      schedule.count('Worker evicted');
+      schedule.world.note('the isolate ends');
+      schedule.runtime.dies();
+      for (const face of schedule.faces.values()) face.dies();
+      schedule.pack.worker.reset();
+    }
+  }
+
+  async live() {
+    const { schedule, chance, options: { leaderTimeout, maxLease, storeSkew = 0 } } = this;
+    // A tick has to outlast the grace of a dead leader, and four requests.
+    const graceMs = Math.max(leaderTimeout, maxLease ?? 0, storeSkew + 2_000);
+    const everyMs = graceMs + storeSkew + leaderTimeout + 2_000 + chance.below(2 * leaderTimeout);
+    for (let number = 0; !schedule.over; number += 1) {
+      void new LeadingTick(schedule, number, this.options).run(everyMs);
+      await schedule.runtime.sleep(everyMs);
+    }
+  }
+}
+
+class LeadingTick extends Face {
+  #lines = [];
+
+  constructor(schedule, number, options) {
+    // A name of its own: who has it answers for its record.
+    super(schedule, `C${number}`, { ...options, serverId: 'cron' });
+    this.asking = () => this.session;
+  }
+
+  async run(everyMs) {
+    const { schedule, world, runtime, chance } = this;
+    schedule.count('Worker tick');
+    this.session = world.join(JSON.stringify(this.options), '', false, undefined, true);
+    // As a trigger a minute has 63 s: the next one finds it parked.
+    const env = envOf(this, { sustain: everyMs + 1_000 + chance.below(4_000) });
+    if (chance.oneIn(ONE_ASKED_IN)) runtime.set(() => void new Visitor(this).asks(env), chance.below(everyMs), { own: true });
+    const failed = await fires(this, chance.oneIn(8) ? 0 : Date.now(), env);
+    this.ended = true;
+    const line = lineOf(this, this.#lines, failed);
+    const [, outcome, term] = / outcome=(led|followed|late)(?: term=(\d+))?/.exec(line) ?? [];
+    schedule.count(`Worker tick ${outcome}`);
+    if (outcome === undefined && !failed) this.broke('a tick says what it did', line);
+    if ((outcome === 'led') !== (term !== undefined)) this.broke('a tick that led says its term', line);
+    if (term !== undefined && !world.claimed(this.session, Number(term))) this.broke('a tick led the term that it says', line);
+    world.gone(this.session);
+  }
+
+  says(line, isError) {
+    this.world.note(`${this.name} logs: ${line}`);
+    this.#lines.push({ line, isError });
+  }
+
+  dies() {
+    if (!this.ended) this.world.gone(this.session);
+    [this.ended, this.session] = [true, undefined];
+  }
+
+  close() {}
+}
+
+/** One cron trigger of a Worker with a job. */
 export class Tick extends Face {
   #lines = [];
   #ended = new Map();
@@ -43,33 +146,18 @@ export class Tick extends Face {
   }
 
   async run({ number, slot, options }) {
-    const { schedule, world, pack } = this;
+    const { schedule, world } = this;
     schedule.count('Worker trigger');
     this.session = world.join(JSON.stringify(this.options), '', false, number, true);
     const env = this.#env(options);
-    let failed = false;
     if (this.chance.oneIn(ONE_ASKED_IN)) this.runtime.set(() => void new Visitor(this).asks(env), this.chance.below(schedule.leaseMs), { own: true });
-    try {
-      await pack.worker.scheduled({ cron: '', scheduledTime: slot ?? 0 }, env);
-    } catch (error) {
-      failed = true;
-      if (!/; the log says why/.test(error?.message)) this.broke('a call fails by a known error', `scheduled: ${error?.stack ?? error}`);
-    }
-    this.#judge(failed);
+    this.#judge(await fires(this, slot ?? 0, env));
     world.gone(this.session);
   }
 
-  /** A group of its own name, by which its line is known. */
   #env(options) {
     const { name, chance, schedule, runtime } = this;
-    const env = {
-      EDGELECT_GROUPS: name.toLowerCase(), [`EDGELECT_LOCKFILE_PATH__${name}`]: this.options.lockfilePath, EDGELECT_ENDPOINT: 'https://s3.example.com', EDGELECT_BUCKET: schedule.bucket, EDGELECT_REGION: 'us-east-1',
-      EDGELECT_ACCESS_KEY_ID: name, EDGELECT_SECRET_ACCESS_KEY: 'wJalrXUtnFEMI', EDGELECT_SESSION_TOKEN: 'generation-0',
-      EDGELECT_SUBREQUESTS: '10000', EDGELECT_STATUS_TOKEN: TOKEN,
-    };
-    for (const [option, value] of Object.entries({ ...this.options, ...options })) {
-      if (VARIABLES[option] && value !== null && value !== undefined) env[`EDGELECT_${VARIABLES[option]}`] = String(value);
-    }
+    const env = envOf(this, options);
     if (chance.oneIn(4)) {
       this.#timeoutMs = Math.max(1_000, schedule.leaseMs);
       env.EDGELECT_JOB_TIMEOUT = String(this.#timeoutMs);
@@ -79,7 +167,6 @@ export class Tick extends Face {
       env.EDGELECT_JOB_URL = `${JOB_URL}?by=${name}`;
       runtime.jobs.set(env.EDGELECT_JOB_URL, call);
     } else env.JOB = new Fetcher((request) => callsJob(call, request));
-    this.env = env;
     return env;
   }
 
@@ -151,8 +238,7 @@ export class Tick extends Face {
   /** What the log says is what has happened. */
   #judge(failed) {
     const { schedule, world, session } = this;
-    const [{ line = '', isError = false } = {}] = this.#lines;
-    if (this.#lines.length !== 1 || isError !== failed) this.broke('a trigger leaves one line, an error where it fails', `${failed}: ${JSON.stringify(this.#lines)}`);
+    const line = lineOf(this, this.#lines, failed);
     const [, outcome = 'an error'] = / outcome=(\w+)/.exec(line) ?? [];
     schedule.count(`Worker slot ${outcome}`);
     const told = [...line.matchAll(RUN)].map(([, slot, term, words, open]) => ({ slot, token: Number(term), words, how: WORDS[words.split(/[ :]/)[0]] ?? 'lost', recorded: !open }));
@@ -191,10 +277,26 @@ class Visitor extends Face {
     const path = chance.pick(PATHS);
     const headers = chance.oneIn(2) ? { authorization: `Bearer ${TOKEN}` } : {};
     const request = pack.newRequest(`https://worker.example.com${path}`, { headers });
-    const { status } = await pack.worker.fetch(request, { ...env, EDGELECT_ACCESS_KEY_ID: name }, {});
+    const response = await pack.worker.fetch(request, { ...env, EDGELECT_ACCESS_KEY_ID: name }, {});
+    const { status } = response;
+    if (path === PATHS[0] && status === 200) this.#judge(await response.json());
     if (this.session !== undefined) world.gone(this.session);
     schedule.count(`Worker answers ${status}`);
     if (!STATUSES.includes(status) && !schedule.over) this.broke('who asks gets an answer', `${status} of ${path}`);
+  }
+
+  dies() {
+    if (this.session !== undefined) this.world.gone(this.session);
+    this.session = undefined;
+  }
+
+  /** Whoever says that it leads does. */
+  #judge({ term, leaderID, remainingMs, source, ...rest }) {
+    const { schedule, world } = this;
+    schedule.count(`Worker says who leads${source ? ` by the ${source}` : ''}`);
+    if (source) return;
+    const left = [...schedule.faces.values()].map(({ session }) => (session === undefined ? 0 : world.lasts(session, term)));
+    if (!(remainingMs > 0) || (!schedule.stepped && Math.max(...left) < remainingMs)) this.broke('who says that it leads does', `${remainingMs} ms of term ${term}, not ${Math.max(...left)}`);
   }
 
   close() {}

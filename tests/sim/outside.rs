@@ -136,18 +136,40 @@ impl World {
         self.outside_sends(look, asked, deed, http)
     }
 
-    /// A Worker renews a term before its job, which is called in the same turn, has begun.
+    /// A Worker renews a term before its job, which is called in the same turn, has begun; without a job none ever does.
     fn worker_renews(&mut self, Look { session, .. }: Look) {
         let untold =
             self.outside_of(session).worker && self.oracle.views[session].announced.is_none();
+        if let Some(term) = self.tick_leads(session) {
+            self.outside_of(session).recent = Some(term);
+        }
         let Some((term, _)) = self.oracle.granting(session).filter(|_| untold) else { return };
         if self.lasts_ms(session, term) > 0 {
             self.outside_of(session).recent = Some(term);
         }
     }
 
+    /// Whether a Worker leads that has no job.
+    pub fn a_tick_leads(&self) -> bool {
+        self.living.iter().any(|index| self.tick_leads(*index).is_some())
+    }
+
+    /// The term of a Worker without a job. Nobody is told of it: its last write that has landed shows it.
+    fn tick_leads(&self, session: usize) -> Option<u64> {
+        let Session { outside, trigger, machine, .. } = &self.sessions[session];
+        let outside = outside.as_ref().filter(|one| one.worker && trigger.is_none())?;
+        let timers_ms = self.machines[*machine].clocks.timers_ms(self.now_ms);
+        let mut sent = outside.sent_ms.iter().rev();
+        let landed = |deed: usize| self.oracle.deeds[deed].landed_ms.is_some();
+        let (last, sent_ms) = sent.find(|(deed, _)| landed(**deed))?;
+        let Deed { aim, term, lease, margin_ms, .. } = &self.oracle.deeds[*last];
+        let span_ms = lease.lease_ms.unwrap_or(0).saturating_sub(*margin_ms);
+        let leads = matches!(aim, Aim::Claim | Aim::Renew) && sent_ms + span_ms > timers_ms;
+        leads.then_some(*term)
+    }
+
     /// How much longer a term of a session from outside lasts at most, by its own clock.
-    pub fn lasts_ms(&mut self, session: usize, term: u64) -> u64 {
+    pub fn lasts_ms(&self, session: usize, term: u64) -> u64 {
         let (machine, now_ms) = (self.sessions[session].machine, self.now_ms);
         let timers_ms = self.machines[machine].clocks.timers_ms(now_ms);
         let granting = self.oracle.granting(session).filter(|(granted, _)| *granted == term);

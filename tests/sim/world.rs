@@ -399,7 +399,7 @@ impl World {
             }
         }
         self.history.mix(leader.map_or(0, |(_, term)| term));
-        if leader.is_none() {
+        if leader.is_none() && !self.a_tick_leads() {
             let since_ms = *self.leaderless_since_ms.get_or_insert(self.now_ms);
             self.leaderless_ms = self.leaderless_ms.max(self.now_ms - since_ms);
         } else {

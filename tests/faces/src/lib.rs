@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use wasm_bindgen::prelude::wasm_bindgen;
 
 use sim::clocks::EPOCH_MS;
-use sim::oracle::Violation;
+use sim::oracle::{Aim, Violation};
 use sim::peers::Questioned;
 use sim::report::Kind;
 use sim::run::{Running, Seed};
@@ -352,6 +352,16 @@ impl Faces {
     /// How much longer a term lasts at most, as far as the world knows.
     pub fn lasts(&mut self, session: u32, term: f64) -> f64 {
         self.world().lasts_ms(session as usize, term as u64) as f64
+    }
+
+    /// Whether a session has claimed a term, and its claim has landed.
+    pub fn claimed(&mut self, session: u32, term: f64) -> bool {
+        let (session, term) = (session as usize, term as u64);
+        let mut deeds = self.world().oracle.deeds.iter();
+        deeds.any(|deed| {
+            let own = (deed.session, deed.term, deed.aim) == (session, term, Aim::Claim);
+            own && deed.landed_ms.is_some()
+        })
     }
 
     /// What is wrong by a judge in JavaScript.
