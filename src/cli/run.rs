@@ -27,6 +27,8 @@ pub async fn run(flags: &Flags) -> Result<i32, Failure> {
                 let Some(ended) = runner.run(&term, None).await else { return pending().await };
                 let again = flags.has("restart") && ended.started && ended.code != 0;
                 if !again || runner.is_over() {
+                    // Here: what comes once the authority is over counts for nothing to `lead`, which would go on.
+                    runner.end(ended.code);
                     return ended.code;
                 }
                 runner.host.sleep(pause_ms).await;
