@@ -130,7 +130,7 @@ pub struct Requests {
     pub read: u64,
     /// Conditional writes to the store.
     pub write: u64,
-    /// Questions to a peer.
+    /// Questions to a peer, heartbeats among them.
     pub peer: u64,
 }
 

@@ -229,6 +229,8 @@ impl<H: Host + Clone> Isolate<H> {
             }
         }
         let mut sessions = ended.to_vec();
+        // Where none runs, the last one of this isolate is over.
+        sessions.extend(self.newest.borrow().get(&config.lockfile_path).cloned());
         sessions.extend(here.iter().map(|(elector, _)| session_of(elector)));
         let (at_ms, answer) = match self.read(config, store, host).await {
             Ok(read) => read,

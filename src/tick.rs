@@ -8,7 +8,7 @@ use futures::future::{Either, select};
 use crate::clock::Now;
 use crate::config::{Config, ConfigError};
 use crate::driver::{self, Handle, Host};
-use crate::election::{Event, Input};
+use crate::election::{Event, Input, LostReason};
 use crate::store::{Fault, Store};
 
 /// How long a tick of a trigger a minute may take from its scheduled time, in milliseconds, where nothing else is set:
@@ -16,7 +16,7 @@ use crate::store::{Fault, Store};
 /// once.
 pub const SUSTAIN_MS: u64 = 63_000;
 
-/// How many requests a tick makes besides its renewals: a look, another once the tick before it has parked, a claim and
+/// How many requests a tick makes besides its renewals or looks: a look, another once the tick before it has parked, a claim and
 /// a park.
 const BESIDE_RENEWALS: u64 = 4;
 
@@ -41,8 +41,8 @@ pub fn leads_for_ms(scheduled_ms: u64, now: Now, sustain_ms: u64) -> Option<u64>
 pub fn check_tick(config: &Config, sustain_ms: u64, most: u64) -> Result<(), ConfigError> {
     let leads_ms = sustain_ms.saturating_sub(PARKING_MS);
     let heartbeats = config.peers.heartbeat_ms.map_or(0, |ms| leads_ms / ms);
-    // Who leads renews, and who follows sends heartbeats.
-    let made = BESIDE_RENEWALS + (leads_ms / config.frequent_interval_ms).max(heartbeats);
+    // Who leads renews; who follows looks as often, and sends heartbeats beside that.
+    let made = BESIDE_RENEWALS + leads_ms / config.frequent_interval_ms + heartbeats;
     if made <= most {
         return Ok(());
     }
@@ -54,7 +54,16 @@ pub fn check_tick(config: &Config, sustain_ms: u64, most: u64) -> Result<(), Con
     Err(ConfigError::new("EDGELECT_SUBREQUESTS", most.to_string(), rule))
 }
 
-/// Drives an election for so long and then parks; gives the last term that it led, if any.
+/// What a tick has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticked {
+    /// The last term that it led, if any.
+    pub term: Option<u64>,
+    /// How it lost that one, where it did not keep it to the end of its time.
+    pub lost: Option<LostReason>,
+}
+
+/// Drives an election for so long and then parks.
 ///
 /// # Errors
 /// The store cannot be used.
@@ -63,14 +72,17 @@ pub async fn tick<S: Store, H: Host>(
     store: &S,
     host: &H,
     leads_for_ms: u64,
-) -> Result<Option<u64>, Fault> {
-    let (mut led, mut failure) = (None, None);
+) -> Result<Ticked, Fault> {
+    let (mut ticked, mut failure) = (Ticked { term: None, lost: None }, None);
     handle.tell(Input::ParkAt { mono_ms: host.now().mono_ms.saturating_add(leads_for_ms) });
     {
         let run = pin!(driver::run(handle, store, host, |event| match event {
-            Event::Acquired { term } => led = Some(term),
+            Event::Acquired { term } => ticked = Ticked { term: Some(term), lost: None },
             // A tick has no work of its own yet, so it has stopped as soon as it should.
-            Event::Lost { term, .. } => handle.tell(Input::WorkEnded { term }),
+            Event::Lost { term, reason } => {
+                ticked.lost = Some(reason).filter(|reason| reason.is_loss());
+                handle.tell(Input::WorkEnded { term });
+            }
             Event::Failed(fault) => failure = Some(fault),
             Event::NewLeader { .. } | Event::GivenUp => {}
             Event::SlotClosed { .. } | Event::SlotsOver(_) => {}
@@ -83,5 +95,5 @@ pub async fn tick<S: Store, H: Host>(
             run.await;
         }
     }
-    failure.map_or(Ok(led), Err)
+    failure.map_or(Ok(ticked), Err)
 }

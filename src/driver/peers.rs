@@ -245,6 +245,9 @@ impl Heart {
             let timeout_ms = after_ms.saturating_sub(silent_ms).max(MIN_BEAT_MS);
             let from = handle.with(|election| election.server_id().to_owned());
             let one = Ask { addr: &addr, term, wait_ms: 0, from: &from, timeout_ms };
+            let mut requests = handle.inner.requests.get();
+            requests.peer += 1;
+            handle.inner.requests.set(requests);
             let answer = ask(host, &one, &config).await;
             if matches!(&answer, PeerAnswer::Alive { leader_id: told, term: of, own: true, .. } if *told == leader_id && *of == term)
             {

@@ -24,7 +24,8 @@ use crate::lead::Term;
 use crate::metrics::Sample;
 use crate::peer::{self, HealthAnswer};
 use crate::text::{first, quoted};
-use crate::{calendar, metrics, page, rehearsal, status, tick, vars};
+use crate::tick::{self, Ticked};
+use crate::{calendar, metrics, page, rehearsal, status, vars};
 
 thread_local! {
     static ISOLATE: Rc<Isolate<Workerd>> = Rc::default();
@@ -201,14 +202,17 @@ async fn one_group(
     let handle = Handle::new(driver::new_election(host, config)?);
     let _running = isolate.runs(&handle, host);
     // As the slot above behind a pointer: V8 compiles a function whole, and an event needs one of the two.
-    let led = tick::tick(&handle, &store, host, leads_for_ms).boxed_local().await;
-    let led = led.map_err(|fault| fault.message)?;
+    let ticked = tick::tick(&handle, &store, host, leads_for_ms).boxed_local().await;
+    let Ticked { term: led, lost } = ticked.map_err(|fault| fault.message)?;
     let requests = handle.requests();
     let led_none = led.is_none();
     let outcome = if led_none { "followed" } else { "led" };
     let term = led.map_or_else(|| "none".to_owned(), |term| term.to_string());
     let requests = (requests.read + requests.write + requests.peer).to_string();
     let mut line = format!("outcome={outcome} term={term} requests={requests}");
+    if let Some(reason) = lost {
+        line = format!("{line} lost={}", reason.name());
+    }
     let now = host.now();
     let waiting = handle.with(|election| {
         let (waiting, left_ms) = election.waiting(now).filter(|_| led_none)?;
@@ -218,16 +222,27 @@ async fn one_group(
         line = format!("{line} waiting={}", quoted(first(&waiting, 120)));
     }
     let problem = handle.with(|election| election.problem().map(Trouble::to_string));
-    let Some(problem) = problem else { return Ok(line) };
-    let line = format!("{line} problem=\"{problem}\"");
-    // A store that has refused or answered nothing at the last is somebody's to look at, unless the tick has led; and so is a
-    // record that nobody may claim.
-    let bad = handle.with(|election| match election.problem() {
-        Some(Trouble::Store(_)) => led_none,
-        Some(Trouble::NewerFormat(_) | Trouble::TermTooHigh) => true,
-        _ => false,
-    });
+    if let Some(problem) = problem {
+        line = format!("{line} problem=\"{problem}\"");
+    }
+    let bad = lost.is_some() || handle.with(|election| is_bad(election.problem(), led_none));
     if bad { Err(Problem::Told(line, outcome)) } else { Ok(line) }
+}
+
+/// Whether somebody should look at what a tick has met.
+fn is_bad(problem: Option<&Trouble>, led_none: bool) -> bool {
+    match problem {
+        Some(Trouble::NewerFormat(_) | Trouble::TermTooHigh | Trouble::SharedName(_)) => true,
+        // A later tick would fare no better. One that has led has come by.
+        Some(
+            Trouble::Store(_)
+            | Trouble::Contradicted
+            | Trouble::MovingVersions
+            | Trouble::Unreadable(_)
+            | Trouble::LeaseTooLong { .. },
+        ) => led_none,
+        _ => false,
+    }
 }
 
 /// Answers `GET /health/leadership`; to whoever shows `EDGELECT_STATUS_TOKEN`, `GET /status.json` and `GET /metrics`; and with

@@ -7,7 +7,7 @@ use edgelect::clock::Now;
 use edgelect::config::HostClock;
 use edgelect::driver::Requests;
 use edgelect::job::{JobTarget, schedule};
-use edgelect::tick::{PARKING_MS, SUSTAIN_MS, leads_for_ms, tick};
+use edgelect::tick::{PARKING_MS, SUSTAIN_MS, check_tick, leads_for_ms, tick};
 use edgelect::timers::Timers;
 use edgelect::{Schedule, SlotOutcome, init, new_schedule, run, run_scheduled};
 
@@ -123,7 +123,7 @@ impl Fleet {
             return;
         }
         let follow = [Follow::Tight, Follow::Balanced, Follow::Frugal];
-        let follow = if cron { Follow::Balanced } else { self.chance.borrow_mut().pick(&follow) };
+        let follow = self.chance.borrow_mut().pick(&follow);
         let election = new_election(&place, config(name, cron, follow)).expect("it has chance");
         let handle = Handle::new(election);
         let (wire, requests) = (self.place.bucket.clone(), Rc::clone(&self.place.requests));
@@ -264,6 +264,26 @@ fn c55_a_trigger_a_minute_keeps_the_lease_from_all_others_however_late_or_often_
         let most_ms = MOST_LATE_MS + 4 * WAY_MS + 2 * STEP_MS;
         assert!(worst.gap_ms <= most_ms, "{} ms without authority", worst.gap_ms);
         assert!(worst.terms as u64 >= MINUTES, "{} terms", worst.terms);
+    }
+}
+
+#[test]
+fn a_tick_that_follows_makes_no_more_requests_than_one_that_leads_is_counted_for() {
+    for seed in 0..SEEDS {
+        let mut fleet = fleet(seed, Course::default());
+        fleet.begin("server", false, 0);
+        fleet.pass(3_000);
+        for minute in 0..MINUTES {
+            fleet.begin("worker", true, 3_000 + minute * PERIOD_MS);
+            fleet.pass(PERIOD_MS);
+        }
+        fleet.pass(SUSTAIN_MS);
+        let requests = fleet.place.requests.borrow();
+        let most = requests.iter().map(|made| made.read + made.write).max().unwrap_or(0);
+        let config = config("worker", true, Follow::Tight);
+        assert_eq!(requests.len() as u64, MINUTES);
+        let counted = check_tick(&config, SUSTAIN_MS, most.saturating_sub(1)).is_err();
+        assert!(counted, "seed {seed}: {most} requests");
     }
 }
 
