@@ -93,6 +93,9 @@ export class Runtime {
     return array;
   }
 
+  /** How many requests each has sent to the store. */
+  sent = new Map();
+
   /** The jobs of Workers, by their URLs. */
   jobs = new Map();
 
@@ -113,6 +116,7 @@ export class Runtime {
       const at = url.replace(/\/jobs-\d+\//, '/jobs/');
       const request = this.#world.ask(session, method, at, JSON.stringify(Object.entries(headers)), body ?? new Uint8Array());
       this.#awaits({ session, request, signal }, { resolve, reject, name });
+      this.sent.set(name, (this.sent.get(name) ?? 0) + 1);
       this.note(name, method.length);
     });
     if (headers) this.sends(name, answer, signal);

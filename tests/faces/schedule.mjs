@@ -60,6 +60,7 @@ export const runSchedule = async ({ newWorld, pack, seed, keep = false, reads = 
     },
     /** The process computes: timers and answers wait. */
     block: (ms) => {
+      schedule.blocks = true;
       schedule.count('blocked');
       world.note(`the process computes for ${ms} ms`);
       const stepped = world.block(ms);
@@ -119,7 +120,7 @@ const play = async (schedule, { options, slots, byStorage, crons, reads, seed })
   const isolate = crons && seed % 32 === CRONS;
   if (!slots && !isolate) {
     for (const [number, one] of options.entries()) {
-      const member = new Member(schedule, number, locks || many ? alone(one) : one, locks ? 'locker' : many ? 'many' : byStorage && number === 0 ? 'storage' : undefined);
+      const member = new Member(schedule, number, locks || many || crons ? alone(one) : one, locks ? 'locker' : many ? 'many' : byStorage && number === 0 ? 'storage' : undefined);
       void member.live();
       void member.meddle();
     }

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use wasm_bindgen::prelude::wasm_bindgen;
 
 use sim::clocks::EPOCH_MS;
-use sim::oracle::{Aim, Violation};
+use sim::oracle::{Aim, Deed, Violation};
 use sim::peers::Questioned;
 use sim::report::Kind;
 use sim::run::{Running, Seed};
@@ -356,12 +356,20 @@ impl Faces {
 
     /// Whether a session has claimed a term, and its claim has landed.
     pub fn claimed(&mut self, session: u32, term: f64) -> bool {
-        let (session, term) = (session as usize, term as u64);
-        let mut deeds = self.world().oracle.deeds.iter();
-        deeds.any(|deed| {
-            let own = (deed.session, deed.term, deed.aim) == (session, term, Aim::Claim);
-            own && deed.landed_ms.is_some()
-        })
+        self.landed(session).any(|deed| (deed.term, deed.aim) == (term as u64, Aim::Claim))
+    }
+
+    /// Whether a renewal of a session's has landed.
+    pub fn renewed(&mut self, session: u32) -> bool {
+        self.landed(session).any(|deed| deed.aim == Aim::Renew)
+    }
+
+    /// Whether the last write of a session's was to give the lease up.
+    #[wasm_bindgen(js_name = givesBack)]
+    pub fn gives_back(&mut self, session: u32) -> bool {
+        let mut deeds = self.world().oracle.deeds.iter().rev();
+        let last = deeds.find(|deed| deed.session == session as usize);
+        last.is_some_and(|deed| matches!(deed.aim, Aim::Release | Aim::Park))
     }
 
     /// What is wrong by a judge in JavaScript.
@@ -417,6 +425,14 @@ impl Faces {
             "hash": format!("{:x}", ended.hash),
         })
         .to_string()
+    }
+}
+
+impl Faces {
+    /// What a session has written and the store has taken, in the order in which it left.
+    fn landed(&mut self, session: u32) -> impl Iterator<Item = &Deed> {
+        let deeds = self.world().oracle.deeds.iter();
+        deeds.filter(move |deed| deed.session == session as usize && deed.landed_ms.is_some())
     }
 }
 
