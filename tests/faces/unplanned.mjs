@@ -90,7 +90,7 @@ async function main(args) {
   const { values } = parsed(args, OPTIONS, HELP);
   if (values.help) return say(HELP);
   if (values.child) return child();
-  if (!process.env.UNPLANNED_NOBUILD) await buildFaces();
+  await buildFaces();
   const { folder, changes: all } = await instrumented(values.file ?? FILES);
   const changes = all.filter((_, at) => at % Number(values.every ?? 1) === 0);
   const { seeds, atStart, check, text } = await inChild({ folder, seeds: Array.from({ length: LOOKS }, (_, at) => at) });
