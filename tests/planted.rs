@@ -79,7 +79,7 @@ fn the_history_of_what_breaks_a_rule_is_made_to_fit_on_a_page() {
     const A_PAGE: usize = 60;
     for (bug, seed) in [
         (Bug::NoMargin, "core:0"),
-        (Bug::ShortenedLeaseKeepsFence, "core:48"),
+        (Bug::ShortenedLeaseKeepsFence, "core:97"),
         (Bug::ParkUnderAuthority, "core:18"),
     ] {
         plant(Some(bug));
