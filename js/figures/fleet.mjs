@@ -361,8 +361,8 @@ function report(group, calm, ends, { timing, leases, quick, blocked }) {
       }),
       line({
         what: `PUTs per failover, ${fleetOf}`, value: median(puts), shown: `median ${median(puts)}, most ${Math.max(...puts)}`, readme: true,
-        // Of two failovers one is half of the median.
-        ...(quick ? { most: 10, limit: 'median at most 10' } : { most: 5, limit: 'median at most 5' }),
+        // Of two failovers one is half of the median, and a busy machine lets more claim before they hear of a claim.
+        ...(quick ? { most: group.size / 2, limit: 'median at most half of the members' } : { most: 5, limit: 'median at most 5' }),
       }),
       line({
         what: 'questions that the leader holds', value: calm.held ?? group.size, shown: String(calm.held ?? 'not told'),
