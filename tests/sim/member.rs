@@ -89,8 +89,8 @@ pub struct Session {
     pub outside: Option<Outside>,
     /// Who asks it.
     pub desk: Desk,
-    /// When a peer told it last that the leader is alive, by its monotonic clock.
-    pub heard_ms: Option<u64>,
+    /// When a peer told it last that the leader is alive, by its monotonic clock, and for how long it passes that on.
+    pub heard: Option<(u64, u64)>,
     /// Between the election and the store, where the requests are HTTP.
     pub client: Option<Client>,
     pub alive: bool,
@@ -134,7 +134,7 @@ impl Session {
             election,
             outside: None,
             desk: Desk::default(),
-            heard_ms: None,
+            heard: None,
             client,
             alive: true,
             flight: None,

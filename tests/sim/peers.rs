@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use edgelect::Config;
 use edgelect::config::{Follow, Peers};
 use edgelect::election::{Input, PeerAnswer, Step};
 use edgelect::peer::{self, HealthAnswer, Heard, Question, Reply};
@@ -272,17 +273,10 @@ impl World {
         let config = member.election.config();
         let authority = member.authority(look.now);
         let led = member.outside.as_ref().and_then(|outside| outside.recent);
-        // An interval, a question that is held and one that is not answered.
-        let interval_ms = match config.follow {
-            Follow::Tight => config.frequent_interval_ms,
-            Follow::Balanced => config.leader_timeout_ms,
-            Follow::Frugal => config.infrequent_interval_ms,
-        };
-        let held_ms = config.leader_timeout_ms.saturating_sub(config.peer_timeout_ms);
-        let longest_ms = interval_ms + held_ms + 2 * config.peer_timeout_ms;
-        let relays = member
-            .heard_ms
-            .is_some_and(|at_ms| look.now.mono_ms.saturating_sub(at_ms) <= longest_ms);
+        // A question under way keeps the times that it left with, whatever the operator has changed since.
+        let relays = member.heard.is_some_and(|(at_ms, relays_ms)| {
+            look.now.mono_ms.saturating_sub(at_ms) <= relays_ms.max(relays_for_ms(config))
+        });
         self.oracle.looked(look, authority, false);
         let honest = match answer.status {
             200 => authority.is_some() || led.is_some() || relays,
@@ -360,7 +354,8 @@ impl World {
         {
             let lease_ms = election.config().leader_timeout_ms;
             self.oracle.peer_answered(look, (*term, *sequence), lease_ms);
-            self.sessions[session].heard_ms = Some(look.now.mono_ms);
+            let relays_ms = relays_for_ms(self.sessions[session].election.config());
+            self.sessions[session].heard = Some((look.now.mono_ms, relays_ms));
         }
         if self.sessions[session].outside.is_some() {
             return self.calls.told.push((request, told.over_http()));
@@ -392,4 +387,16 @@ impl World {
             "an answer of {} bytes for {named} is believed", told.body.len());
         told
     }
+}
+
+/// For how long a member passes on what it has heard of its leader: an interval, a question that is held and one that is not
+/// answered.
+fn relays_for_ms(config: &Config) -> u64 {
+    let interval_ms = match config.follow {
+        Follow::Tight => config.frequent_interval_ms,
+        Follow::Balanced => config.leader_timeout_ms,
+        Follow::Frugal => config.infrequent_interval_ms,
+    };
+    let held_ms = config.leader_timeout_ms.saturating_sub(config.peer_timeout_ms);
+    interval_ms + held_ms + 2 * config.peer_timeout_ms
 }

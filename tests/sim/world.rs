@@ -654,7 +654,10 @@ impl World {
             trigger.reconfigured |= matches!(input, Input::Configure(_));
         }
         if matches!(input, Input::Resign | Input::Stop { .. }) {
-            self.sessions[session].stopping_ms.get_or_insert(now.mono_ms);
+            // A clock that stands still between I/O may be behind by a whole pause.
+            let machine = &self.machines[self.sessions[session].machine];
+            let since_ms = machine.clocks.mono_ms(self.now_ms).max(now.mono_ms);
+            self.sessions[session].stopping_ms.get_or_insert(since_ms);
         }
         if !matches!(input, Input::Answer(_)) {
             self.history.note(self.now_ms, || format!("s{session} is told {input:?}"));
