@@ -127,6 +127,8 @@ export class Child {
 
   /** Its term is given up, and the lease waits for it. */
   lose() {
+    // One that has ended by itself, and is not heard yet, was not ended by us.
+    if (this.#isOver || !this.#isAlive()) return;
     this.#lost = true;
     this.#killAt(this.#times.graceMs);
     this.#send('SIGTERM');
@@ -140,7 +142,7 @@ export class Child {
     const [atMs, atWallMs] = readings();
     const leftMs = this.#leftMs();
     if (leftMs <= killMs || atMs >= this.#killAtMs) {
-      this.#lost ||= leftMs <= killMs;
+      this.#lost ||= leftMs <= killMs && this.#isAlive();
       this.#send('SIGKILL');
     } else if (leftMs <= killMs + graceMs && !this.#lost) {
       this.lose();

@@ -66,7 +66,9 @@ export class Runner {
 
   /** Has nothing begun any more. */
   end(code, more) {
-    this.#ending ??= { code, ...more };
+    this.#ending ??= { code };
+    // The code is that of what came first; a signal that comes later has its answer as well.
+    this.#ending.signal ??= more?.signal;
     if (!this.#child) this.#over.abort(new Error('nothing is begun any more'));
   }
 
@@ -159,7 +161,7 @@ export class Runner {
     const ends = ENDS.includes(name);
     this.tell('signal', { signal: name });
     if (this.#child) this.#child.signal(name, { ends });
-    else if (this.#ending && ends) this.#leave(codeOfSignal(name), name);
+    else if (this.#ending?.signal && ends) this.#leave(codeOfSignal(name), name);
     if (ends || (name === 'SIGHUP' && !this.#child)) this.end(codeOfSignal(name), { signal: name });
   }
 

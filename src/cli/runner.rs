@@ -244,6 +244,10 @@ impl Runner {
         }
         self.tell("began", began, None);
         let status = loop {
+            // One that has ended by itself is not ended by us, though the authority is over as well.
+            if let Ok(Some(status)) = life.process.try_wait() {
+                break Ok(status);
+            }
             let next_ms = life.run.look(&self.guard, || term.remaining_ms());
             tokio::select! {
                 status = life.process.wait() => break status,
@@ -257,7 +261,8 @@ impl Runner {
             life.run.look(&self.guard, || term.remaining_ms());
             self.host.sleep(POLL_MS).await;
         }
-        Some(Ended { code: life.end(status.ok()), started: true })
+        let lost = life.run.is_lost();
+        Some(Ended { code: life.end(status.ok(), lost), started: true })
     }
 
     fn spawn(&self, term: &Term<'_, Native>, slot: Option<&str>) -> io::Result<Life<'_>> {
@@ -308,9 +313,9 @@ impl Runner {
     }
 
     fn end_by(&self, code: i32, signal: Option<Signal>) {
-        if self.ending.get().is_none() {
-            self.ending.set(Some(Ending { code, signal }));
-        }
+        // The code is that of what came first; a signal that comes later has its answer as well.
+        let ending = self.ending.get().unwrap_or(Ending { code, signal });
+        self.ending.set(Some(Ending { signal: ending.signal.or(signal), ..ending }));
         if self.current.borrow().is_none() {
             self.handle.tell(Input::Stop { park: false });
         }
@@ -349,7 +354,9 @@ impl Runner {
         let code = 128 + signal as i32;
         match &run {
             Some(run) => run.signal(signal, ends),
-            None if self.is_over() && ends => self.leave(code, signal.as_str()),
+            None if ends && self.ending.get().is_some_and(|ending| ending.signal.is_some()) => {
+                self.leave(code, signal.as_str());
+            }
             None => {}
         }
         if ends || (signal == Signal::SIGHUP && run.is_none()) {
@@ -436,8 +443,8 @@ struct Life<'a> {
 }
 
 impl Life<'_> {
-    /// Nothing of it is to run any more; gives the exit code.
-    fn end(&mut self, status: Option<ExitStatus>) -> i32 {
+    /// Nothing of it is to run any more; gives the exit code. `lost` says that it was ended because the authority was.
+    fn end(&mut self, status: Option<ExitStatus>, lost: bool) -> i32 {
         let runner = self.runner;
         let lives = self.run.lives();
         if lives {
@@ -446,7 +453,6 @@ impl Life<'_> {
         self.ended = true;
         let signal = status.and_then(|status| status.signal());
         let own = status.and_then(|status| status.code()).or(signal.map(|number| 128 + number));
-        let lost = self.run.is_lost();
         let code = if lost { code("lost") } else { own.unwrap_or(code("failed")) };
         let text = "the authority was lost, so the command was ended";
         runner.tell("ended", json!({ "code": code }), Some(text).filter(|_| lost && !lives));
@@ -474,15 +480,17 @@ impl Drop for Life<'_> {
         if self.ended {
             return;
         }
+        let mut status = self.process.try_wait().ok().flatten();
+        // The guard ends it by a signal.
+        let by_itself = !self.run.is_lost() && status.and_then(|status| status.code()).is_some();
         // Where the authority was lost, after a jump of a clock for one, another may lead, whatever the newest record says.
         self.run.abandon(self.runner.handle.with(Election::gives_up));
-        let mut status = self.process.try_wait().ok().flatten();
         while self.run.is_ending() {
             status = status.or(self.process.try_wait().ok().flatten());
             std::thread::sleep(std::time::Duration::from_millis(POLL_MS));
         }
-        let code = self.end(status);
-        if self.runner.is_over() || !self.runner.restarts {
+        let code = self.end(status, !by_itself);
+        if self.runner.is_over() || !self.runner.restarts || (by_itself && code == 0) {
             self.runner.end(code);
         }
     }

@@ -53,8 +53,10 @@ test('where another leads -n and --wait end with 75, and a signal ends the wait;
   await started(elector);
   const command = sh('echo begun >> "$FILE"');
   for (const [args, expected] of [[['-n'], 75], [['-n', '--conflict-exit-code', '9'], 9], [['--wait', '0'], 75], [['--wait', '300ms'], 75]]) {
-    // One that waited longer would wait for ever, and be killed.
+    const startMs = performance.now();
     assert.deepEqual(await run([...args, ...command]).ended, { code: expected, signal: null }, args.join(' '));
+    // Where it is not told how long to wait it gives up after 10 s.
+    assert.ok(performance.now() - startMs < 9_000, args.join(' '));
   }
   for (const [signal, code] of [['SIGTERM', 143], ['SIGINT', 130], ['SIGHUP', 129]]) {
     const waiting = run(['--json', ...command]);
@@ -225,6 +227,30 @@ test('--restart runs a command that fails again in the same term, and after a lo
   assert.deepEqual(await leader.ended, { code: 0, signal: null });
   assert.ok(tokens().length === 3 && Number(tokens()[2]) > Number(tokens()[1]));
   assert.equal(record().term, Number(tokens()[2]));
+});
+
+test('a command that has ended by itself while edgelect stood still has ended, though the lease is over', async () => {
+  const { run, read, elector } = await newGroup();
+  const leader = run(['--restart', ...sh('echo ran >> "$FILE"; sleep 0.3')]);
+  await until(() => read() === 'ran\n');
+  leader.kill('SIGSTOP');
+  await started(elector);
+  leader.kill('SIGCONT');
+  assert.deepEqual(await leader.ended, { code: 0, signal: null });
+  assert.equal(read(), 'ran\n');
+});
+
+test('a signal while the lease is released lets that go on', async () => {
+  const { run, isReleased, variables } = await newGroup();
+  const proxy = await kept(startProxy(store.endpoint));
+  const leader = run(['--json', ...sh('until test -e "$FILE.told"; do sleep 0.05; done; exit 6')], proxy.endpoint);
+  await leader.says(/"began"/);
+  proxy.answerWith(() => pause(1_000));
+  fs.writeFileSync(`${variables().FILE}.told`, '');
+  await leader.says(/"ended"/);
+  leader.kill('SIGTERM');
+  assert.deepEqual(await leader.ended, { code: 6, signal: null });
+  assert.ok(isReleased());
 });
 
 test('-n is about the wait alone: a store that stumbles under the command ends no restarts', async () => {
