@@ -223,7 +223,7 @@ async fn one_group(
     }
     let problem = handle.with(|election| election.problem().map(Trouble::to_string));
     if let Some(problem) = problem {
-        line = format!("{line} problem=\"{problem}\"");
+        line = format!("{line} problem={}", quoted(&problem));
     }
     let bad = lost.is_some() || handle.with(|election| is_bad(election.problem(), led_none));
     if bad { Err(Problem::Told(line, outcome)) } else { Ok(line) }
@@ -238,6 +238,7 @@ fn is_bad(problem: Option<&Trouble>, led_none: bool) -> bool {
             Trouble::Store(_)
             | Trouble::Contradicted
             | Trouble::MovingVersions
+            | Trouble::LongWait
             | Trouble::Unreadable(_)
             | Trouble::LeaseTooLong { .. },
         ) => led_none,

@@ -178,7 +178,7 @@ fn line(handle: &Handle, config: &Config, report: &Report<String, String>) -> St
     let recorded = report.runs.iter().all(|run| run.recorded);
     let problem = handle.with(|election| election.problem().map(ToString::to_string));
     if let Some(problem) = problem.filter(|_| report.outcome != SlotOutcome::Done || !recorded) {
-        pieces.push(format!("problem=\"{problem}\""));
+        pieces.push(format!("problem={}", quoted(&problem)));
     }
     pieces.push(format!("group={}", config.lockfile_path));
     pieces.join(" ")

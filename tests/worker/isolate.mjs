@@ -48,5 +48,8 @@ export const released = (more) => JSON.stringify({
   leaderID: 'nobody', lastUpdated: '0001-01-01T00:00:00Z', session: 'before', sequence: 1, term: 1, leaseMs: 2500, acquired: '2026-11-21T06:00:00Z', format: 1, ...more,
 });
 
+/** The record of a member that leads now. */
+export const held = (leaderID, more) => released({ leaderID, lastUpdated: new Date().toISOString(), session: 'of another', sequence: 7, ...more });
+
 export const TIMES = { EDGELECT_LEADER_TIMEOUT: '2500', EDGELECT_FREQUENT_INTERVAL: '500', EDGELECT_STORE_SKEW: '500', EDGELECT_SUSTAIN: '6500' };
 export const newGroup = async () => ({ ...variables, ...TIMES, EDGELECT_LOCKFILE_PATH: await newBucketGroup('worker'), EDGELECT_SERVER_ID: 'the-worker' });

@@ -5,7 +5,7 @@ import * as wasm from '../../build/worker/edgelect.js';
 import { inRoot } from '../../js/tools/paths.mjs';
 import { bucketOptions, getLease, putObject, until } from '../js/bucket.mjs';
 import { kept, startProxy } from '../js/servers.mjs';
-import { healthy, isolate, newGroup, outcomes, released } from './isolate.mjs';
+import { healthy, held, isolate, newGroup, outcomes, released } from './isolate.mjs';
 
 test('these tests run on Node 24', () => assert.equal(process.versions.node.split('.')[0], '24'));
 
@@ -31,12 +31,35 @@ describe('the Worker', { concurrency: 3 }, () => {
     assert.notEqual(answer.status, 500, await answer.text());
   });
 
-  test('a tick whose record nobody may claim is a failed one', async () => {
+  test('a tick that leads nothing for a reason that a later one would meet is a failed one', async () => {
+    const failing = async (problem, record, { refusing = false, ...bindings } = {}) => {
+      const group = { ...(await newGroup()), ...bindings };
+      await putObject(group.EDGELECT_LOCKFILE_PATH, record);
+      const proxy = await kept(startProxy(bucketOptions.endpoint));
+      if (refusing) proxy.answerWith(({ method }) => method === 'PUT' && { status: 412 });
+      const worker = await isolate({ ...group, EDGELECT_ENDPOINT: proxy.endpoint });
+      assert.equal((await worker.tick()).outcome, 'exception', `${problem}`);
+      await until(() => /outcome=\w+/.test(worker.logged()));
+      assert.match(worker.logged(), problem);
+    };
+    await Promise.all([
+      failing(/outcome=followed .*problem="a newer version of edgelect/, released({ format: 99 })),
+      failing(/outcome=followed .*problem="the lease object is not a JSON object/, 'who leads?'),
+      failing(/outcome=followed .*problem="a member has a lease of 3600000 ms/, held('somebody', { leaseMs: 3_600_000 }), { EDGELECT_MAX_LEASE: '60000' }),
+      failing(/outcome=followed .*problem="the store refuses every write/, released(), { refusing: true }),
+      failing(/outcome=followed .*problem="other software writes this lease/, held('the-worker', { session: undefined, leaseMs: 20_000 }), { EDGELECT_MAX_LEASE: '60000' }),
+    ]);
+  });
+
+  test('a tick whose term another member takes is a failed one and says how it lost it', async () => {
     const group = await newGroup();
-    await putObject(group.EDGELECT_LOCKFILE_PATH, released({ format: 99 }));
     const worker = await isolate(group);
-    assert.equal((await worker.tick()).outcome, 'exception');
-    await until(() => /outcome=followed .*problem=/.test(worker.logged()));
+    const ticking = worker.tick();
+    const { term } = await (await until(healthy(worker))).json();
+    await putObject(group.EDGELECT_LOCKFILE_PATH, held('another', { term: term + 1, leaseMs: 20_000 }));
+    assert.equal((await ticking).outcome, 'exception');
+    await until(() => outcomes(worker).length > 0);
+    assert.match(worker.logged(), new RegExp(`outcome=led term=${term} requests=\\d+ lost=overtaken`));
   });
 
   test('questions from peers cost one read, however many come and whatever it brings', async () => {
