@@ -42,6 +42,8 @@ pub struct Isolate<H> {
     running: RefCell<Vec<(Handle, H)>>,
     /// The session that began last in each group, by its path.
     newest: RefCell<BTreeMap<String, String>>,
+    /// The session that ended last in each group, by its path.
+    ended: RefCell<BTreeMap<String, String>>,
     seen: Rc<RefCell<Table>>,
     /// What tells apart stores that describe themselves alike.
     place: u32,
@@ -145,16 +147,16 @@ impl Drop for Asking<'_> {
 
 impl<H> Default for Isolate<H> {
     fn default() -> Self {
-        let (running, newest) = Default::default();
-        Self { running, newest, seen: Rc::default(), place: 0 }
+        let (running, newest, ended) = Default::default();
+        Self { running, newest, ended, seen: Rc::default(), place: 0 }
     }
 }
 
 impl<H> Isolate<H> {
     /// Another one that shares the room for records, for stores that describe themselves as those of other places do.
     pub fn at(&self, place: u32) -> Self {
-        let (running, newest) = Default::default();
-        Self { running, newest, seen: Rc::clone(&self.seen), place }
+        let (running, newest, ended) = Default::default();
+        Self { running, newest, ended, seen: Rc::clone(&self.seen), place }
     }
 }
 
@@ -162,6 +164,7 @@ impl<H> Isolate<H> {
 #[must_use]
 pub struct Running<H> {
     isolate: Rc<Isolate<H>>,
+    path: String,
     session: String,
 }
 
@@ -169,6 +172,8 @@ impl<H> Drop for Running<H> {
     fn drop(&mut self) {
         let mut running = self.isolate.running.borrow_mut();
         running.retain(|(handle, _)| session_of(handle) != self.session);
+        let (path, session) = (std::mem::take(&mut self.path), std::mem::take(&mut self.session));
+        self.isolate.ended.borrow_mut().insert(path, session);
     }
 }
 
@@ -185,8 +190,8 @@ impl<H: Host + Clone> Isolate<H> {
     pub fn runs(self: &Rc<Self>, elector: &Handle, host: &H) -> Running<H> {
         self.running.borrow_mut().push((elector.clone(), host.clone()));
         let (path, session) = (path_of(elector), session_of(elector));
-        self.newest.borrow_mut().insert(path, session.clone());
-        Running { isolate: Rc::clone(self), session }
+        self.newest.borrow_mut().insert(path.clone(), session.clone());
+        Running { isolate: Rc::clone(self), path, session }
     }
 
     /// The answer to `GET /health/leadership` for the group of `config`: of an elector that runs here and leads, or of
@@ -229,8 +234,7 @@ impl<H: Host + Clone> Isolate<H> {
             }
         }
         let mut sessions = ended.to_vec();
-        // Where none runs, the last one of this isolate is over.
-        sessions.extend(self.newest.borrow().get(&config.lockfile_path).cloned());
+        sessions.extend(self.ended.borrow().get(&config.lockfile_path).cloned());
         sessions.extend(here.iter().map(|(elector, _)| session_of(elector)));
         let (at_ms, answer) = match self.read(config, store, host).await {
             Ok(read) => read,

@@ -84,6 +84,33 @@ impl Asked {
 }
 
 #[test]
+fn an_isolate_whose_session_is_over_does_not_call_the_leader_alive_that_its_record_names() {
+    let mut machine = Machine::default();
+    let isolate = Rc::new(Isolate::<Virtual>::default());
+    let store = memory(&machine.host);
+    let config =
+        config_of(Settings { server_id: Some("worker".to_owned()), ..Settings::default() });
+    block_on(edgelect::init(&store, &machine.host, &config)).expect("a new group");
+    let handle = Handle::new(Election::new(config.clone(), "session-1".to_owned(), 1));
+    let running = isolate.runs(&handle, &machine.host);
+    let elector = machine.elect(&handle, store.clone(), &machine.host, |_| ());
+    machine.pass(1_000);
+    assert!(handle.authority(machine.host.now()).is_some(), "it leads");
+    // As an event that ends before it could give the lease back.
+    elector.abort();
+    machine.pass(1);
+    drop(running);
+    let next = Handle::new(Election::new(config.clone(), "session-2".to_owned(), 1));
+    let _follows = isolate.runs(&next, &machine.host);
+    let health = |isolate: &Isolate<Virtual>| {
+        let answer = isolate.health(&config, &store, &machine.host, false, "", &[]);
+        answer.now_or_never().expect("the store answers at once").status
+    };
+    assert_eq!(health(&Isolate::default()), 200, "another isolate can't know that it is over");
+    assert_eq!(health(&isolate), 404);
+}
+
+#[test]
 fn while_a_record_is_read_for_one_question_the_others_are_to_ask_again_soon() {
     let machine = Machine::default();
     let isolate = Isolate::<Virtual>::default();
