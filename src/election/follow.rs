@@ -205,8 +205,10 @@ impl Election {
         // Another session of our own name may park at any moment, and so may a job end; a silent peer
         // is a sign; and a locker shows nobody's renewals. A tick is over before it is in step with renewals, and what it
         // asks for until then is counted.
-        let brief = self.trigger.is_some() || self.config.sustain_ms.is_some();
-        let own_name = lease.leader_id == self.config.server_id || brief;
+        let (follow, is_tick) = (self.config.follow, self.config.sustain_ms.is_some());
+        let has_store_clock = observation.has_store_clock(&self.clocks);
+        let brief = is_tick && (follow == Follow::Tight || !has_store_clock);
+        let own_name = lease.leader_id == self.config.server_id || self.trigger.is_some() || brief;
         if let Some(at_ms) = self.parking_look_ms(now, lease) {
             return proof_ms.min(at_ms);
         }
@@ -223,13 +225,14 @@ impl Election {
             }
             _ => frequent_ms / 4,
         };
-        match self.config.follow {
-            Follow::Frugal => {
+        match follow {
+            // A tick ends before the look of the next interval: it would never see a lease run out.
+            Follow::Frugal if !is_tick => {
                 let late = observation.age_ms(&self.clocks, now) > frequent_ms;
                 let usual_ms = now.mono_ms + self.config.infrequent_interval_ms + jitter_ms;
                 if fresh && !late { usual_ms } else { usual_ms.min(proof_ms) }
             }
-            Follow::Balanced if observation.has_store_clock(&self.clocks) => proof_ms,
+            Follow::Balanced | Follow::Frugal if has_store_clock => proof_ms,
             // Earlier than the next renewal after one was seen, a little later until one is, and less early from
             // then on: so the look settles just behind the renewals within a few of them, for one GET per
             // interval and a few more.

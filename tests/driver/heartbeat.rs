@@ -99,6 +99,7 @@ fn silence_is_told_on_both_sides_after_1500_ms_and_so_is_its_end() {
     pair.machine.pass(20_000);
     assert_eq!((beats(&pair.leader.1), beats(&pair.follower.1)), (vec![], vec![]));
     let peers = pair.follower.0.requests();
+    assert!(peers.peer >= 39, "each of 39 heartbeats is a request to a peer: {peers:?}");
     pair.way.set(Way::Cut);
     pair.machine.pass(5_000);
     for ((_, told), who) in [(&pair.leader, "b"), (&pair.follower, "a")] {

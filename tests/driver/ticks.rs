@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use edgelect::clock::Now;
-use edgelect::config::HostClock;
+use edgelect::config::{HostClock, PeerSettings};
 use edgelect::driver::Requests;
 use edgelect::job::{JobTarget, schedule};
 use edgelect::tick::{PARKING_MS, SUSTAIN_MS, check_tick, leads_for_ms, tick};
@@ -285,6 +285,23 @@ fn a_tick_that_follows_makes_no_more_requests_than_one_that_leads_is_counted_for
         let counted = check_tick(&config, SUSTAIN_MS, most.saturating_sub(1)).is_err();
         assert!(counted, "seed {seed}: {most} requests");
     }
+}
+
+#[test]
+fn the_heartbeats_of_a_tick_are_counted_beside_its_looks() {
+    let least = |heartbeat_ms| {
+        let peers = PeerSettings { heartbeat_ms, ..PeerSettings::default() };
+        let config = config_of(Settings {
+            server_id: Some("worker".to_owned()),
+            server_addr: Some("worker.example:8443".to_owned()),
+            peer_mode: Some(true),
+            peers,
+            ..Settings::default()
+        });
+        (0..1_000).find(|most| check_tick(&config, SUSTAIN_MS, *most).is_ok())
+    };
+    let heartbeats = (SUSTAIN_MS - PARKING_MS) / 1_000;
+    assert_eq!(least(Some(1_000)), least(None).map(|looks| looks + heartbeats));
 }
 
 #[test]
