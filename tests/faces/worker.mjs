@@ -146,6 +146,7 @@ class LeadingTick extends Face {
     const given = outcome === 'led' && !/ (lost|problem)=/.test(line);
     if (given && !schedule.over && !world.givesBack(session)) this.broke('a tick that led to the end parks', line);
     if (/ lost=/.test(line) && !failed) this.broke('a tick that lost its term has failed', line);
+    if (failed && !/ (lost|problem)=/.test(line)) this.broke('a tick fails where somebody should look', line);
   }
 
   get sent() {

@@ -46,8 +46,11 @@ describe('the Worker', { concurrency: 3 }, () => {
       failing(/outcome=followed .*problem="a newer version of edgelect/, released({ format: 99 })),
       failing(/outcome=followed .*problem="the lease object is not a JSON object/, 'who leads?'),
       failing(/outcome=followed .*problem="a member has a lease of 3600000 ms/, held('somebody', { leaseMs: 3_600_000 }), { EDGELECT_MAX_LEASE: '60000' }),
-      failing(/outcome=followed .*problem="the store refuses every write/, released(), { refusing: true }),
-      failing(/outcome=followed .*problem="other software writes this lease/, held('the-worker', { session: undefined, leaseMs: 20_000 }), { EDGELECT_MAX_LEASE: '60000' }),
+      // A connection that breaks is told in its place, and the pauses between refusals grow.
+      failing(/outcome=followed .*problem="(the store refuses every write|.* no answer: )/, released(), { refusing: true, EDGELECT_SUSTAIN: '12000' }),
+      failing(/outcome=followed .*problem="other software writes this lease/, held('the-worker', { session: undefined, leaseMs: 20_000 }), {
+        EDGELECT_MAX_LEASE: '60000',
+      }),
     ]);
   });
 
