@@ -301,6 +301,12 @@ impl Election {
         if self.clocks.shows_present(&facts) {
             self.seen_sent_ms = sent.mono_ms;
         }
+        if self.problem.is_none()
+            && let Seen::Record { reading, .. } = &self.seen
+        {
+            // A read that failed was told in its place.
+            self.problem = self.problem_of(reading);
+        }
         if self.round.is_some() {
             return self.pause_claim(now);
         }
@@ -353,23 +359,15 @@ impl Election {
     }
 
     pub(super) fn note_reading(&mut self, reading: &Reading) {
-        if !self.unwritten {
-            self.problem = None;
-        }
         match reading {
             Reading::Lease(lease) => {
                 self.seen_lease.0 |= !lease.in_grace();
                 self.highest_term = self.highest_term.max(lease.term.unwrap_or(0));
-                let lease_ms = lease.lease_ms.unwrap_or(0);
                 // A longer one, of another make, is waited out where it is read; a grace is a lease of ours.
-                self.longest_lease_ms = self.longest_lease_ms.max(lease_ms.min(MAX_LEASE_MS));
-                let max_lease_ms = self.config.max_lease_ms;
-                // What is in its grace carries that, and what it says of a lease may have been read of damage.
-                if lease_ms > max_lease_ms.max(self.config.grace_ms(0)) && !lease.in_grace() {
-                    self.problem = Some(Problem::LeaseTooLong { lease_ms, max_lease_ms });
-                }
+                let lease_ms = lease.lease_ms.unwrap_or(0).min(MAX_LEASE_MS);
+                self.longest_lease_ms = self.longest_lease_ms.max(lease_ms);
             }
-            Reading::Unreadable(flaw, told) => {
+            Reading::Unreadable(_, told) => {
                 if !planted!(DamagedTermForgotten) {
                     self.highest_term = self.highest_term.max(told.term.unwrap_or(0));
                 }
@@ -377,9 +375,27 @@ impl Election {
                     let lease_ms = told.lease_ms.unwrap_or(0).min(MAX_LEASE_MS);
                     self.longest_lease_ms = self.longest_lease_ms.max(lease_ms);
                 }
-                self.problem = Some(Problem::Unreadable(*flaw));
             }
-            Reading::Closed(why) => self.problem = Some(Problem::closed(*why)),
+            Reading::Closed(_) => {}
+        }
+        let problem = self.problem_of(reading);
+        if problem.is_some() || !self.unwritten {
+            self.problem = problem;
+        }
+    }
+
+    /// What somebody should know about a record.
+    fn problem_of(&self, reading: &Reading) -> Option<Problem> {
+        match reading {
+            Reading::Lease(lease) => {
+                let (lease_ms, max_lease_ms) = (lease.lease_ms?, self.config.max_lease_ms);
+                // What is in its grace carries that, and what it says of a lease may have been read of damage.
+                let long = lease_ms > max_lease_ms.max(self.config.grace_ms(0));
+                (long && !lease.in_grace())
+                    .then_some(Problem::LeaseTooLong { lease_ms, max_lease_ms })
+            }
+            Reading::Unreadable(flaw, _) => Some(Problem::Unreadable(*flaw)),
+            Reading::Closed(why) => Some(Problem::closed(*why)),
         }
     }
 

@@ -5,7 +5,7 @@ use edgelect::driver::Requests;
 use edgelect::election::Waiting;
 use edgelect::lease::Closed;
 use edgelect::status;
-use edgelect::store::{Fault, FaultKind};
+use edgelect::store::{Fault, FaultKind, Outcome};
 use serde_json::{Value, json};
 
 use crate::alone::told::{Alone, LIVING, settings};
@@ -42,6 +42,26 @@ fn a_record_that_is_never_claimed_is_waited_for_with_the_way_out() {
         let waiting = json!({ "reason": "closed", "untilMs": null, "message": message });
         assert_eq!(status["waiting"], waiting);
         assert!(message.contains(way_out) && status["error"] == message, "{status}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_record_is_told_again_after_a_read_that_failed() {
+    let long_lease = LIVING.replace("15000", "3600000");
+    for (record, told) in [
+        (r#"{"leaderID":"x","format":2}"#, "a newer version of edgelect"),
+        (&long_lease, "a member has a lease of 3600000 ms"),
+        ("{", "the lease object"),
+    ] {
+        let mut alone = reader(&settings(), record);
+        let problem = |alone: &Alone| alone.election.problem().map(ToString::to_string);
+        alone.reads();
+        alone.timeout();
+        assert_eq!(problem(&alone).as_deref(), Some("no answer"));
+        alone.reads();
+        alone.answer(Outcome::Unchanged);
+        let problem = problem(&alone).unwrap_or_default();
+        assert!(problem.starts_with(told), "{problem}");
     }
 }
 
