@@ -34,17 +34,18 @@ describe('the Worker', { concurrency: 3 }, () => {
   test('a tick that leads nothing for a reason that a later one would meet is a failed one', async () => {
     const failing = async (problem, record, { refusing = false, ...bindings } = {}) => {
       const group = { ...(await newGroup()), ...bindings };
-      await putObject(group.EDGELECT_LOCKFILE_PATH, record);
       const proxy = await kept(startProxy(bucketOptions.endpoint));
       if (refusing) proxy.answerWith(({ method }) => method === 'PUT' && { status: 412 });
       const worker = await warm({ ...group, EDGELECT_ENDPOINT: proxy.endpoint });
+      // The last of all: a name that nobody used for two leases is forgotten.
+      await putObject(group.EDGELECT_LOCKFILE_PATH, record);
       do {
         const before = outcomes(worker).length;
         const { outcome } = await worker.tick();
         assert.equal(outcome, 'exception', `${problem}: ${worker.logged()}`);
         await until(() => outcomes(worker).length > before);
-        // A connection that breaks at the end is told in its place.
-      } while (/ no answer: .*$/.test(worker.logged()));
+        // A late answer at the end is told in its place.
+      } while (!problem.test(worker.logged()) && / no answer: .*$/.test(worker.logged()));
       assert.match(worker.logged(), problem);
     };
     await Promise.all([
@@ -52,8 +53,8 @@ describe('the Worker', { concurrency: 3 }, () => {
       // Its lease can still be read, and is waited for.
       failing(/outcome=followed .*problem="the lease object /, held(7, { leaseMs: 3_600_000 })),
       failing(/outcome=followed .*problem="a member has a lease of 3600000 ms/, held('somebody', { leaseMs: 3_600_000 })),
-      // The pauses between refusals grow.
-      failing(/outcome=followed .*problem="the store refuses every write/, released(), { refusing: true, EDGELECT_SUSTAIN: '12000' }),
+      // A connection that breaks is told in its place, and the pauses between refusals grow.
+      failing(/outcome=followed .*problem="(the store refuses every write|.* no answer: )/, released(), { refusing: true, EDGELECT_SUSTAIN: '12000' }),
       // That one leads, and does not stop the other.
       failing(/outcome=\w+ .*problem="other software writes this lease/, held('the-worker', { session: undefined })),
     ]);
