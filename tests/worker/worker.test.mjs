@@ -32,10 +32,10 @@ describe('the Worker', { concurrency: 3 }, () => {
   });
 
   test('a tick that leads nothing for a reason that a later one would meet is a failed one', async () => {
-    const failing = async (problem, record, { refusing = false, ...bindings } = {}) => {
+    const failing = async (problem, record, { answer, ...bindings } = {}) => {
       const group = { ...(await newGroup()), ...bindings };
       const proxy = await kept(startProxy(bucketOptions.endpoint));
-      if (refusing) proxy.answerWith(({ method }) => method === 'PUT' && { status: 412 });
+      if (answer) proxy.answerWith(answer);
       const worker = await warm({ ...group, EDGELECT_ENDPOINT: proxy.endpoint });
       // The last of all: a name that nobody used for two leases is forgotten.
       await putObject(group.EDGELECT_LOCKFILE_PATH, record);
@@ -54,7 +54,17 @@ describe('the Worker', { concurrency: 3 }, () => {
       failing(/outcome=followed .*problem="the lease object /, held(7, { leaseMs: 3_600_000 })),
       failing(/outcome=followed .*problem="a member has a lease of 3600000 ms/, held('somebody', { leaseMs: 3_600_000 })),
       // A connection that breaks is told in its place, and the pauses between refusals grow.
-      failing(/outcome=followed .*problem="(the store refuses every write|.* no answer: )/, released(), { refusing: true, EDGELECT_SUSTAIN: '12000' }),
+      failing(/outcome=followed .*problem="(the store refuses every write|.* no answer: )/, released(), {
+        answer: ({ method }) => method === 'PUT' && { status: 412 },
+        EDGELECT_SUSTAIN: '12000',
+      }),
+      // A cache answers for ever: what is read proves nothing of now.
+      failing(/outcome=followed .*problem="the lease object has not changed for more than two leases/, released(), {
+        answer: () => ({ status: 200, headers: { etag: '"cached"', age: '3600' }, body: held('somebody') }),
+        EDGELECT_SUSTAIN: '15000',
+      }),
+      // The bucket's name stands between quotation marks of its own.
+      failing(/problem="S3 bucket (?:[^"\\]|\\.)+ was answered 503(?:[^"\\]|\\.)*"$/m, released(), { answer: () => ({ status: 503 }) }),
       // That one leads, and does not stop the other.
       failing(/outcome=\w+ .*problem="other software writes this lease/, held('the-worker', { session: undefined })),
     ]);
