@@ -114,22 +114,37 @@ test('a job that was told to stop is done if it ends before its lease does, and 
   }
 });
 
+const ENGINE = { alive: true, tick: () => {}, stop: () => {}, standing: () => ({ term: 7, remainingMs: 60_000, proven: true }), endsInTime: () => true };
+const acquired = (term, minute) => ({ type: 'acquired', term, slot: slot(minute) });
+/** A trigger whose engine tells what `script` says, and then that it has finished: its result, the terms that it ended, and what it told the
+ * engine of them. */
+const played = async (job, script, { signal, ...engine } = {}) => {
+  const [ended, told] = [[], []];
+  const newTerm = (token, hooks) => ({ token, ...hooks, signal: { reason: `the end of ${token}` } });
+  const endTerm = ({ token }, reason) => void ended.push([token, reason]);
+  const runs = new SlotRuns({ job, newTerm, endTerm, signal, unref: true });
+  const result = await runs.run((onEvent) => {
+    const run = async () => {
+      await script(onEvent);
+      onEvent({ type: 'finished' });
+    };
+    return { ...ENGINE, slotEnded: (term, end) => void told.push([term, end]), run: () => void pause(1).then(run), ...engine };
+  });
+  return { result, ended, told };
+};
+
 /** The result of a trigger whose engine says `ends`, after one job that ran well where `ran` says so. */
 const scripted = async (ends, { ran }) => {
-  const newTerm = (token, hooks) => ({ token, ...hooks, signal: { reason: 'ended' } });
-  const runs = new SlotRuns({ job: () => 'ran', newTerm, endTerm: () => {}, unref: true });
-  return runs.run((onEvent) => {
-    const end = () => [...ends, { type: 'finished' }].forEach((event) => onEvent(event));
-    return {
-      alive: true, tick: () => {}, stop: () => {}, standing: () => ({ term: 7, remainingMs: 60_000, proven: true }),
-      slotEnded: (term) => {
-        onEvent({ type: 'lost', term, reason: 'done' });
-        onEvent({ type: 'slotClosed', term, recorded: true });
-        end();
-      },
-      run: () => queueMicrotask(() => (ran ? onEvent({ type: 'acquired', term: 7, slot: slot(1) }) : end())),
-    };
+  const { result } = await played(() => 'ran', async (onEvent) => {
+    if (ran) {
+      onEvent(acquired(7, 1));
+      await pause(1);
+      onEvent({ type: 'lost', term: 7, reason: 'done' });
+      onEvent({ type: 'slotClosed', term: 7, recorded: true });
+    }
+    ends.forEach(onEvent);
   });
+  return result;
 };
 const over = (why, outcome, more) => ({ type: 'slotsOver', why, outcome, saysNothing: false, slot: slot(2), leftOut: 2, ...more });
 const FAILED = { type: 'failed', message: 'no bucket', status: 404, storeCode: 'NoSuchBucket' };
@@ -153,6 +168,84 @@ test('a slot that is not run here has its outcome and its reason', async () => {
     assert.deepEqual([result.outcome, result.slot, result.leftOut, result.fault.storeCode], [outcome, slot(2), 2, 'NoSuchBucket']);
     assert.equal(result.reason, reason);
   }
+});
+
+test('a slot whose end nobody tells is lost once its fence sees it, however its job ends then', async () => {
+  for (const [job, ...lasted] of [[() => new Promise(() => {}), 1_000, 1_100], [() => pause(10_000).then(() => 'late'), 10_000, 10_100]]) {
+    let standing = ENGINE.standing();
+    const { result, ended, told } = await played(job, async (onEvent) => {
+      onEvent(acquired(7, 1));
+      await pause(1);
+      standing = null;
+      await pause(20_000);
+    }, { standing: () => standing });
+    assert.deepEqual(ended, [[7, 'expired']]);
+    assert.deepEqual([result.outcome, result.value, result.error], ['lost', undefined, 'the end of 7']);
+    assert.ok(result.durationMs >= lasted[0] && result.durationMs <= lasted[1], `${result.durationMs} ms`);
+    assert.deepEqual(told.map(([term, { done }]) => [term, done]), lasted[0] > 1_000 ? [[7, false]] : []);
+  }
+});
+
+test('the slot that the trigger was for is its result, and of a term that another one follows nothing goes on', async () => {
+  const [older, newer] = [acquired(6, 1), acquired(7, 2)];
+  const both = async (onEvent, ...more) => {
+    onEvent(older);
+    await pause(1);
+    onEvent(newer);
+    // Of a term that is over already.
+    onEvent({ type: 'lost', term: 6, reason: 'overtaken' });
+    await pause(1);
+    onEvent({ type: 'lost', term: 7, reason: 'done' });
+    more.forEach(onEvent);
+  };
+  for (const [more, of] of [[[], newer], [[over('done', 'skipped')], newer], [[{ ...over('done', 'skipped'), slot: slot(1) }], older], [[{ ...over('taken', 'taken'), slot: slot(3) }]]]) {
+    const { result, ended } = await played(() => 'ran', (onEvent) => both(onEvent, ...more));
+    assert.deepEqual(ended, [[6, 'expired'], [7, 'done']]);
+    assert.deepEqual([result.term, result.slot], [of?.term, of?.slot ?? slot(3)]);
+  }
+});
+
+test('a term that ends before there is authority for its job is told to the engine, and the job never runs', async () => {
+  const { result, told } = await played(failing, async (onEvent) => {
+    onEvent(acquired(7, 1));
+    await pause(1);
+    onEvent({ type: 'lost', term: 7, reason: 'overtaken' });
+  }, { standing: () => ({ ...ENGINE.standing(), proven: false }) });
+  assert.equal(result.outcome, 'lost');
+  assert.deepEqual(told, [[7, { done: false, failed: false, result: 'stopped', tookMs: 0 }]]);
+});
+
+test('what ends after the result was told changes nothing of it', async () => {
+  let finish;
+  const { result, told } = await played(() => new Promise((resolve) => (finish = resolve)), async (onEvent) => {
+    onEvent(acquired(7, 1));
+    await pause(1);
+  });
+  const before = structuredClone({ result, told });
+  finish('late');
+  await pause(1);
+  assert.deepEqual({ result, told }, before);
+});
+
+test('a job that has ended well stays done if its term is stopped, and is lost if it ends otherwise before that is recorded', async () => {
+  for (const [reason, outcome, value, error] of [['stopped', 'done', 'ran'], ['overtaken', 'lost', undefined, 'the end of 7']]) {
+    const { result } = await played(() => 'ran', async (onEvent) => {
+      onEvent(acquired(7, 1));
+      await pause(1);
+      onEvent({ type: 'lost', term: 7, reason });
+    });
+    assert.deepEqual([result.outcome, result.value, result.error], [outcome, value, error]);
+    const shown = ['durationMs', ...(error ? ['error'] : []), 'outcome', 'previous', 'recorded', 'slot', 'term', ...(value ? ['value'] : [])];
+    assert.deepEqual(Object.keys(result.runs[0]).sort(), shown);
+  }
+});
+
+test('a trigger that ends without a word fails by what its store failed by, and one whose caller has had enough is stopped at once', async () => {
+  await assert.rejects(scripted([FAILED], { ran: false }), { code: 'EDGELECT_STORE' });
+  const stops = [];
+  const stopped = played(failing, () => {}, { signal: AbortSignal.abort(new Error('enough')), stop: (park) => void stops.push(park) });
+  await assert.rejects(stopped, /enough/);
+  assert.deepEqual(stops, [false]);
 });
 
 const WRONG_OPTIONS = { policy: 'exactlyOnce', missed: 'some', period: 999, attempts: 0, budget: 5, subrequests: 1, signal: 5 };
