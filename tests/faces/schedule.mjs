@@ -5,7 +5,7 @@ import { Objects } from './objects.mjs';
 import { Operator } from './operator.mjs';
 import { Runtime, enter, newChance, settle } from './runtime.mjs';
 import { Held, Sharer } from './shards.mjs';
-import { Cron, Tick } from './worker.mjs';
+import { Cron, Tick, evictions } from './worker.mjs';
 
 /** The simulator's. */
 const EPOCH_MS = 1_795_000_000_123;
@@ -116,8 +116,8 @@ const play = async (schedule, { options, slots, byStorage, crons, reads, seed })
   schedule.hearsStatus = seed % ONE_HEARS_STATUS_IN === 0;
   const afresh = newChance(seed ^ 0xaf7e5);
   if (!slots && afresh.oneIn(ONE_AFRESH_IN)) schedule.afresh = afresh;
-  // In every second schedule with such a Worker it is alone in its process, which ends then and anew.
-  const isolate = crons && seed % 32 === CRONS;
+  // In every second schedule with a Worker it is alone in its process, which ends then and anew.
+  const isolate = schedule.worker ? newChance(seed ^ 0x150_1a7e).oneIn(2) : crons && seed % 32 === CRONS;
   if (!slots && !isolate) {
     for (const [number, one] of options.entries()) {
       const member = new Member(schedule, number, locks || many || crons ? alone(one) : one, locks ? 'locker' : many ? 'many' : byStorage && number === 0 ? 'storage' : undefined);
@@ -133,8 +133,8 @@ const play = async (schedule, { options, slots, byStorage, crons, reads, seed })
   if (crons) {
     const cron = new Cron(schedule, alone(options[0]), seed);
     void cron.live();
-    if (isolate) void cron.evict();
   }
+  if (isolate) void evictions(schedule, newChance(seed ^ 0xe71c7));
   if (!isolate && seed % ONE_OPERATOR_IN === 0) void new Operator(schedule, alone(options[0])).live();
   const looks = newChance(seed ^ 0x100c);
   const look = () => {

@@ -62,24 +62,29 @@ const lineOf = (face, lines, failed) => {
   return line;
 };
 
+/** Cloudflare ends the isolate, and starts another one for the next event. */
+const evict = (schedule) => {
+  if (schedule.healed || schedule.over) return;
+  schedule.count('Worker evicted');
+  schedule.world.note('the isolate ends');
+  schedule.runtime.dies();
+  for (const face of schedule.faces.values()) face.dies();
+  schedule.pack.worker.reset();
+};
+
+/** It does so now and then. */
+export const evictions = async (schedule, chance) => {
+  schedule.evicts = true;
+  while (!schedule.healed && !schedule.over) {
+    await schedule.runtime.sleep(1 + chance.below(6 * schedule.leaseMs));
+    evict(schedule);
+  }
+};
+
 /** A Worker without a job: each trigger leads, or follows, until its time is over, and parks. */
 export class Cron {
   constructor(schedule, options, seed) {
     Object.assign(this, { schedule, options, chance: newChance(seed ^ 0xc405) });
-  }
-
-  /** Cloudflare ends the isolate now and then, and starts another one for the next event. */
-  async evict() {
-    const { schedule, chance } = this;
-    while (!schedule.over) {
-      await schedule.runtime.sleep(1 + chance.below(6 * schedule.leaseMs));
-      if (schedule.healed || schedule.over) return;
-      schedule.count('Worker evicted');
-      schedule.world.note('the isolate ends');
-      schedule.runtime.dies();
-      for (const face of schedule.faces.values()) face.dies();
-      schedule.pack.worker.reset();
-    }
   }
 
   async live() {
@@ -170,6 +175,7 @@ class LeadingTick extends Face {
 export class Tick extends Face {
   #lines = [];
   #ended = new Map();
+  #dead = false;
   #timeoutMs = 120_000;
   /** Terms that were over, as far as the world knows, when their job had answered. */
   #late = new Set();
@@ -188,6 +194,19 @@ export class Tick extends Face {
     if (this.chance.oneIn(ONE_ASKED_IN)) this.runtime.set(() => void new Visitor(this).asks(env), this.chance.below(schedule.leaseMs), { own: true });
     this.#judge(await fires(this, slot ?? 0, env));
     world.gone(this.session);
+    this.over = true;
+  }
+
+  /** Its job goes on elsewhere, and nobody waits for it. */
+  dies() {
+    if (this.over || this.#dead) return;
+    this.#dead = true;
+    this.world.killed(this.session);
+    for (const told of this.terms.values()) {
+      if (!told.over) this.schedule.count('Worker job left alone');
+      told.over = true;
+    }
+    this.session = undefined;
   }
 
   #env(options) {
@@ -197,7 +216,10 @@ export class Tick extends Face {
       this.#timeoutMs = Math.max(1_000, schedule.leaseMs);
       env.EDGELECT_JOB_TIMEOUT = String(this.#timeoutMs);
     }
-    const call = (request) => this.#called(request);
+    // In an isolate that has ended nobody hears the answer.
+    const call = (request) => new Promise((resolve, reject) => {
+      this.#called(request).then((answer) => this.#dead || resolve(answer), (error) => this.#dead || reject(error));
+    });
     if (chance.oneIn(2)) {
       env.EDGELECT_JOB_URL = `${JOB_URL}?by=${name}`;
       runtime.jobs.set(env.EDGELECT_JOB_URL, call);
@@ -225,7 +247,7 @@ export class Tick extends Face {
     schedule.world.trouble(6 * schedule.leaseMs);
     // Nobody can wait for the end of a job that is elsewhere: for its caller it has ended with the call.
     const ends = (how) => {
-      if (this.#ended.has(token)) return;
+      if (this.#dead || this.#ended.has(token)) return;
       this.#ended.set(token, how);
       world.jobEnded(session, token, how);
       world.works(session, token, false);
@@ -245,7 +267,7 @@ export class Tick extends Face {
       throw error;
     } finally {
       answered = true;
-      if (world.lasts(session, token) === 0) this.#late.add(token);
+      if (!this.#dead && world.lasts(session, token) === 0) this.#late.add(token);
     }
   }
 
@@ -257,6 +279,7 @@ export class Tick extends Face {
     const span = () => 1 + chance.below(chance.below(leaseMs) + 1);
     schedule.count(`Worker job ${kind}`);
     this.world.note(`${this.name} runs a job: ${kind}`);
+    if (schedule.evicts && chance.oneIn(4)) runtime.set(() => evict(schedule), chance.below(leaseMs), { own: true });
     await runtime.sleep(span());
     if (kind === 'breaks') throw new TypeError('the connection was lost');
     if (kind === 'fails' || kind === 'redirects') return kind === 'fails' ? 503 : 302;

@@ -338,6 +338,11 @@ impl Faces {
         self.world().outside_gone(session as usize);
     }
 
+    /// The process of a session has ended, whatever it was doing.
+    pub fn killed(&mut self, session: u32) {
+        self.world().kill(session as usize);
+    }
+
     /// Something that the members do goes on for so long.
     pub fn trouble(&mut self, ms: f64) {
         let world = self.world();
