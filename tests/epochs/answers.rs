@@ -235,6 +235,50 @@ fn s6_of_two_names_of_the_newest_number_both_are_waited_out_and_neither_is_misse
 }
 
 #[test]
+fn s6_a_second_name_of_the_newest_number_is_noticed_beside_a_first_that_does_not_change() {
+    let (desk, epochs) = (Desk::with(&[("lock-0000000003.json", LIVE)]), epochs());
+    let (alone, _) = found_in(desk.read(&epochs));
+    desk.bucket.borrow_mut().put(0, "leader/g/lock_0000000003.json", LIVE.as_bytes());
+    let again = Operation::Read { unless: Some(alone.clone()) };
+    let (both, _) = found_in(desk.perform(&epochs, again).outcome);
+    assert_ne!(both, alone);
+}
+
+#[test]
+fn s8_a_creation_that_lands_in_a_cleaned_number_after_the_listing_is_not_adopted() {
+    let (desk, epochs) = (Desk::live(4..=5), epochs());
+    let held_up = Rc::new(RefCell::new(None));
+    let taken = Rc::clone(&held_up);
+    desk.hook(move |request, _| {
+        (request.method() == "PUT").then(|| {
+            *taken.borrow_mut() = Some(request.body().clone());
+            Err("reset".to_owned())
+        })
+    });
+    let claim = desk.write(&epochs, "s", 7, on("lock_0000000005.json"));
+    assert!(matches!(claim, Outcome::Unknown { .. }), "{claim:?}");
+    let body = held_up.take().expect("it was sent");
+    desk.put_live("leader/g", 6..=6);
+    // While it is read, three others lead and clean up, and the creation lands.
+    desk.hook(move |request, bucket| {
+        if request.method() == "GET" && !lists(request) {
+            for number in 4..=6 {
+                bucket.objects.remove(&format!("leader/g/lock_{number:010}.json"));
+            }
+            bucket.put(0, "leader/g/lock_0000000006.json", &body);
+            bucket.put(0, "leader/g/lock_0000000007.json", LIVE.as_bytes());
+            bucket.put(0, "leader/g/lock_0000000008.json", LIVE.as_bytes());
+        }
+        None
+    });
+    let read = desk.read(&epochs);
+    assert!(matches!(read, Outcome::Unknown { .. }), "{read:?}");
+    desk.hook(|_, _| None);
+    let (version, _) = found_in(desk.read(&epochs));
+    assert!(version.0.starts_with("lock_0000000008.json"), "{version:?}");
+}
+
+#[test]
 fn a_body_of_nearly_64_kib_stays_readable_with_what_the_layout_adds() {
     for filler in 65_000..65_336 {
         let (desk, epochs, mut lease) = (Desk::new(), epochs(), lease_of("s", 7));

@@ -217,11 +217,13 @@ impl Exchange {
         let same = listed_s.is_some() && listed_s == modified_s;
         let outcome = match (outcome, facts.last_modified_ms) {
             (Outcome::Found { version: etag, .. }, Some(modified_ms)) => {
-                // Whether the listing is of this very object: a cached one may be of an epoch that was cleaned since.
-                let agrees = same && (!relayed || listed.shows(&etag.0));
+                // Whether the listing is of this very object: the number may have been cleaned and created anew since.
+                let shown = listed.shows(&etag.0) || (listed.etag.is_none() && !relayed);
+                let agrees = same && shown;
                 epochs.doubt(epoch, relayed, listed_s > modified_s || listed_s.is_none());
                 let version = version_of(epoch, modified_ms / 1_000, &etag);
-                if unless.as_ref() == Some(&version) {
+                // Of two names, the other one may have been made since.
+                if unless.as_ref() == Some(&version) && !listed.twin() {
                     Outcome::Unchanged
                 } else {
                     self.found(epochs, epoch, version, &body, modified_ms, agrees)
