@@ -428,8 +428,14 @@ export class Elector {
     let started = false;
     try {
       if (this.#ending) return undefined;
-      await this.#started(signal, { byLead: true });
-      started = true;
+      started = await this.#started(signal, { byLead: true });
+      if (!started) {
+        if (this.#ending) return undefined;
+        throw stoppedError();
+      }
+      // Work of a session that was stopped is not begun again in another one.
+      const stops = this.#stops;
+      const goesOn = (term) => stops === this.#stops && this.#competesAfter(term);
       for (;;) {
         const term = await this.waitForLeadership({ signal }).catch((error) => {
           // The process ends as it was told to, and nothing has gone wrong.
@@ -443,7 +449,7 @@ export class Elector {
           value = await this.#run(work, term, signal);
         } catch (error) {
           signal?.throwIfAborted();
-          if (this.#competesAfter(term)) continue;
+          if (goesOn(term)) continue;
           // Work throws because its signal has fired: it ends as it was told to.
           if (this.#endsAsTold(term)) return undefined;
           throw error;
@@ -453,7 +459,7 @@ export class Elector {
         const given = GIVEN_UP.includes(lossOf.get(term));
         if (!given) signal?.throwIfAborted();
         if (signal?.aborted) return value;
-        if (this.#competesAfter(term)) continue;
+        if (goesOn(term)) continue;
         if (given && !this.#failure) return value;
         if (this.#endsAsTold(term)) return undefined;
         // What ended the elector may be its own breakdown, and nobody knows what the work was worth then.
@@ -1140,21 +1146,19 @@ const endingError = () =>
 const brokenError = () =>
   new EdgelectError('the runtime forgot the elector; start() makes a new one', { code: 'EDGELECT_TRAP' });
 
-/** A signal that fires when the term's does or the caller's, which may be of any make and outlive many terms: `release` takes
- * the listener off it. */
+/** A signal that fires when the term's does, also if the work has ended before it, as a part of it may go on; and until `release` when
+ * the caller's does, which may be of any make and outlive many terms. */
 const bothSignals = (term, other) => {
   const controller = new AbortController();
   const { signal: own } = term;
-  const fire = lookingFirst(controller, () => own.reason);
-  const onOwn = () => fire(own.reason);
+  const fire = lookingFirst(controller, () => own.reason ?? (other.aborted ? other.reason : undefined));
   const onOther = () => fire(other.reason);
-  const release = () => {
-    own.removeEventListener('abort', onOwn);
-    own.removeEventListener('abort', release);
-    other.removeEventListener('abort', onOther);
+  const release = () => other.removeEventListener('abort', onOther);
+  const onOwn = () => {
+    release();
+    fire(own.reason);
   };
   own.addEventListener('abort', onOwn, { once: true });
-  own.addEventListener('abort', release, { once: true });
   other.addEventListener('abort', onOther, { once: true });
   if (own.aborted) onOwn();
   else if (other.aborted) onOther();

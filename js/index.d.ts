@@ -135,7 +135,7 @@ export type ScheduledResult<T> = {
    * `budget`. */
   fault?: EdgelectError;
 } & (
-  | SlotRun<T>
+  | (SlotRun<T> & { reason?: undefined })
   | {
       /** Claimed before, or a later slot was. */
       outcome: 'taken';
@@ -143,6 +143,8 @@ export type ScheduledResult<T> = {
       /** Why, as a sentence. */
       reason: string;
       previous: null;
+      value?: undefined;
+      error?: undefined;
       /** The `serverId` that claimed the slot that the lease object shows, which is this one or a later one; `null` where
        * nothing says which. */
       by: string | null;
@@ -158,6 +160,8 @@ export type ScheduledResult<T> = {
       /** Why, as a sentence. */
       reason: string;
       previous: null;
+      value?: undefined;
+      error?: undefined;
     }
 );
 
@@ -315,7 +319,7 @@ export interface ElectorOptions<S extends AnyStorage = FencedStorage> extends Ti
   logLevel?: 'error' | 'warn' | 'info' | 'debug';
 }
 
-/** The settings in force, complete but for `peerSecret`, which is not shown: whoever copies them gives it anew. */
+/** The settings in force, complete but for `peerSecret`, which is not shown; `serverId` is empty where none was set. */
 export type Config = Required<Omit<TimingOptions, 'sustain' | 'heartbeat' | 'insecurePeers' | 'peerSecret'>> & {
   sustain: number | null;
   heartbeat: number | null;

@@ -1,5 +1,4 @@
 // Shards that are shared out evenly over the members that are alive. Which of them this one asks for is decided in src/shards/.
-import { Elector } from './elector.js';
 import { Electors } from './electors.js';
 import { newShards, shardPaths } from './engine.js';
 import { EdgelectError, callOptions, optionsOf, signalOf, toJson, wrongOption } from './errors.js';
@@ -9,6 +8,8 @@ import { FIXED, HAS_PAGE, INSIDE, Pace, SHARED, calledBack, callbacksOf } from '
 const OWN = ['prefix', 'shards', 'onAcquire', 'onLose'];
 /** The timings decide how the shards are watched; the rest of an elector's options belongs to it. */
 const ELECTOR_ONLY = ['peerTls', 'heartbeat', 'maxConnections', 'maxRequestsPerSecond', ...FIXED];
+/** How many shards are initialized at once, at most. */
+const MOST_INITS = 16;
 
 export class Shards {
   #options;
@@ -150,13 +151,18 @@ export class Shards {
   }
 
   async init(options) {
-    const { storage } = this.#options;
-    const inits = this.#paths.map((lockfilePath) => new Elector({ ...plain(this.#options), storage, lockfilePath }).init(options));
-    const ended = await Promise.allSettled(inits);
-    const failed = ended.filter(({ status }) => status === 'rejected').map(({ reason }) => reason);
+    const all = new Electors(this.#options);
+    const left = [...this.#paths];
+    const failed = [];
+    const makes = async () => {
+      for (let path = left.shift(); path !== undefined; path = left.shift()) await all.add(path).init(options).catch((error) => failed.push(error));
+    };
+    // Not all at once: whoever waits too long for its turn fails.
+    const most = Math.min(this.#options.maxConnections ?? MOST_INITS, MOST_INITS);
+    await Promise.all(Array.from({ length: most }, makes));
     const worst = failed.find(({ code }) => code !== 'EDGELECT_EXISTS');
     if (worst) throw worst;
-    if (failed.length === ended.length) throw failed[0];
+    if (failed.length === this.#paths.length) throw failed[0];
   }
 
   async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
@@ -283,9 +289,6 @@ export class Shards {
 
 /** The seat is no shard, whose leader or status an application could mean. */
 const unheard = () => {};
-
-/** The options without what a single elector has not. */
-const plain = ({ maxConnections: _connections, maxRequestsPerSecond: _rate, ...options }) => options;
 
 const busyError = () =>
   new EdgelectError('these shards are started already: make another Shards, or stop this one', { code: 'EDGELECT_BUSY' });

@@ -93,7 +93,20 @@ export class SlotRuns {
       onProven: () => this.#begin(term, run),
       unref: this.#unref,
     });
-    const term = this.#newTerm(token, { slot, fence, resign });
+    // The caller's signal may be over before it says so: whoever looks at the term looks at it, too.
+    const stops = () => {
+      if (!this.#signal?.aborted) return false;
+      this.#engine.stop(false);
+      // While the engine tells of an event, it tells of the end afterwards.
+      if (this.#term === term) this.#noteEnd(term, 'stopped');
+      return true;
+    };
+    const looks = {
+      get remaining() {
+        return stops() ? 0 : fence.remaining;
+      },
+    };
+    const term = this.#newTerm(token, { slot, fence: looks, resign });
     this.#term = term;
     this.#fence = fence;
     const run = { slot, term: token, outcome: 'lost', durationMs: 0, recorded: false, previous };

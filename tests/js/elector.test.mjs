@@ -4,7 +4,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { virtualRuntime } from './virtual.mjs';
 
-virtualRuntime().flow();
+const runtime = virtualRuntime();
+runtime.flow();
 const { Elector, MemoryStorage, R2Storage } = await import('edgelect');
 const { KEY, gated, isReleased, leading, leads, member, newGroup, noting, pause, started, until, within } = await import('./group.mjs');
 
@@ -152,6 +153,64 @@ test('two leads share a term, and the first to end leaves it to the other', asyn
   const [one, other] = await Promise.all([work(600), work(50)]);
   assert.equal(one, other);
   assert.equal(elector.status().role, 'stopped');
+});
+
+test('a lead that was stopped, or came before a stop, runs its work in no later session', async () => {
+  for (const passMs of [100, 4_000]) {
+    const elector = member(await newGroup());
+    const running = new Set();
+    let runs = 0;
+    /** Looks at its signal between its passes only. */
+    const work = async ({ signal }) => {
+      const run = ++runs;
+      assert.equal(running.size, 0, `run ${run} beside another one`);
+      running.add(run);
+      do await pause(run === 1 ? passMs : 100);
+      while (!signal.aborted);
+      running.delete(run);
+      return run;
+    };
+    const first = elector.lead(work);
+    await until(() => running.size > 0);
+    const stopped = elector.stop({ release: passMs > 100 });
+    if (passMs > 100) await stopped;
+    const second = elector.lead(work);
+    assert.equal(await within(first), 1);
+    await until(() => running.has(2));
+    await pause(1_000);
+    assert.equal(runs, 2);
+    await elector.stop();
+    assert.equal(await within(second), 2);
+    await started(elector);
+    void elector.stop();
+    const never = elector.lead(() => assert.fail('it ran'));
+    void elector.stop();
+    await Promise.all([started(elector), assert.rejects(never, { code: 'EDGELECT_STOPPED' })]);
+    await elector.stop();
+  }
+});
+
+test('what work that has thrown left running hears the end of its term, also where the lead has a signal', async () => {
+  const elector = member(await newGroup());
+  const heard = new Promise((resolve) => {
+    const ended = elector.lead(({ signal }) => {
+      signal.addEventListener('abort', () => resolve(signal.reason.code));
+      throw new Error('one of two');
+    }, { signal: new AbortController().signal });
+    void assert.rejects(ended, /one of two/);
+  });
+  assert.equal(await within(heard), 'EDGELECT_LOST');
+});
+
+test('the signal of a lead within a lead is over when that of the outer one is, before any timer has run', async () => {
+  const [outer, inner] = [member(await newGroup()), member(await newGroup(), { leaderTimeout: 8_000 })];
+  let seen;
+  const ended = outer.lead((term) => inner.lead(({ signal }) => {
+    runtime.jumpTo(Date.now() + 1_200);
+    seen ??= [signal.aborted, signal.reason.code];
+  }, { signal: term.signal }).finally(() => void outer.stop()));
+  await assert.rejects(within(ended), { code: 'EDGELECT_STOPPED' });
+  assert.deepEqual(seen, [true, 'EDGELECT_LOST']);
 });
 
 test('callbacks of a class instance are heard, and undefined changes nothing', async () => {

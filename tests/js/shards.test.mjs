@@ -29,6 +29,23 @@ const memberOf = (storage, serverId, options = {}) => {
   return { shards, heard, way };
 };
 
+test('shards are initialized a few at a time', async () => {
+  const storage = new MemoryStorage();
+  let [underWay, most] = [0, 0];
+  const slow = (call) => async (...how) => {
+    underWay += 1;
+    most = Math.max(most, underWay);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    underWay -= 1;
+    return call(...how);
+  };
+  const own = { get: slow((key) => storage.get(key)), putIfMatch: slow((...how) => storage.putIfMatch(...how)) };
+  const make = () => new Shards({ storage: own, prefix: 'jobs', shards: 100 }).init();
+  await passing(make());
+  assert.ok(most > 1 && most <= 16, `${most} at once`);
+  await assert.rejects(passing(make()), { code: 'EDGELECT_EXISTS' });
+});
+
 test('a second member gets half of the shards, and what stops leaves its shards to the other', async () => {
   const storage = await groupOf(8);
   const one = memberOf(storage, 'one', { shards: 8 });

@@ -10,7 +10,7 @@ const runtime = virtualRuntime(FIRST + 24 * 60 * MINUTE);
 runtime.flow();
 const { EdgelectError, MemoryStorage } = await import('edgelect');
 const { SlotRuns } = await import('../../js/slots.js');
-const { fired, isReleased, member, pause, putRecord, recordIn, slotRecord, until, within } = await import('./group.mjs');
+const { fired, isReleased, member, pause, putRecord, recordIn, slotRecord, started, until, within } = await import('./group.mjs');
 
 /** A group whose slots up to `FIRST` were claimed and done. */
 const slotGroup = () => {
@@ -111,6 +111,23 @@ test('a job that was told to stop is done if it ends before its lease does, and 
       assert.equal(result.error?.code, done ? undefined : 'EDGELECT_LOST');
       assert.deepEqual([recordIn(storage).slotDone, isReleased(storage)], [done, done]);
     }
+  }
+});
+
+test('the signal of a job is over when that of its caller is, before any timer has run', async () => {
+  // Within the event that begins the job, and after it.
+  for (const wait of [() => {}, () => pause(1)]) {
+    const outer = member(new MemoryStorage());
+    await outer.init();
+    const { signal } = await started(outer);
+    const ended = member(slotGroup(), { leaderTimeout: 8_000 }).runScheduled(slot(1), async (term) => {
+      await wait();
+      block(1_200);
+      return [term.remaining(), term.signal.aborted];
+    }, { signal });
+    // It was told to stop, and ended in time.
+    assert.deepEqual((await within(ended)).value, [0, true]);
+    await outer.stop();
   }
 });
 

@@ -91,6 +91,9 @@ export const use = async (): Promise<string> => {
   });
   const error = new EdgelectError('x', { code: 'EDGELECT_CONFIG' });
   const ran: ScheduledResult<string> = await elector.runScheduled(Date.now(), (term: SlotTerm) => `${term.slot} ${term.token}`);
+  // As the README does.
+  const { outcome, reason, error: thrown, fault } = ran;
+  void [outcome.trim(), reason?.trim(), thrown, fault?.code];
   if (ran.outcome === 'done') ran.value?.trim();
   else if (ran.outcome === 'skipped') ran.reason.trim();
   else if (ran.outcome === 'taken') void [ran.by?.trim(), ran.finished satisfies boolean];
