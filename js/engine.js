@@ -350,10 +350,10 @@ export class Engine {
   #end(error) {
     if (this.#ended) return;
     this.close();
-    const { code, field, message } = error ?? {};
+    const { code, field, message, status, storeCode } = error ?? {};
     const known = error === undefined || error instanceof EdgelectError;
     const cause = known ? undefined : this.#causeOf(message);
-    this.#onEvent({ type: 'finished', error: known ? error : new EdgelectError(message, { code, field, cause }) });
+    this.#onEvent({ type: 'finished', error: known ? error : new EdgelectError(message, { code, field, status, storeCode, cause }) });
   }
 
   /** The failed operation that a message tells of, if it is one of ours. */

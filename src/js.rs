@@ -38,7 +38,7 @@ use crate::probe::{Judgement, judge_by};
 use crate::proof::Secrets;
 use crate::scheduled::{SlotOutcome, says_nothing, shown_slot};
 use crate::slots::{Schedule, ScheduleSettings, SlotEnd};
-use crate::store::{Answer, Condition, Operation, Outcome, Record, Store, Version};
+use crate::store::{Answer, Condition, Fault, Operation, Outcome, Record, Store, Version};
 use crate::task::Task;
 use crate::text::quoted;
 use crate::web::{JsHost, Link, Web};
@@ -218,11 +218,10 @@ impl RawElector {
             let config = handle.with(|election| election.config().clone());
             let mut end = json!({ "type": "finished" });
             if let Err(error) = driver::init(&*store, &web, &config).await {
-                let code = match &error {
-                    driver::InitError::Exists => "EDGELECT_EXISTS",
-                    driver::InitError::Store(_) => "EDGELECT_STORE",
+                end["error"] = match &error {
+                    driver::InitError::Exists => error_json("EDGELECT_EXISTS", error.message()),
+                    driver::InitError::Store(fault) => store_error(fault),
                 };
-                end["error"] = error_json(code, error.message());
             }
             end.to_string()
         });
@@ -558,8 +557,17 @@ fn error_json(code: &str, message: &str) -> Value {
     json!({ "code": code, "message": message })
 }
 
+/// What a store refuses says so.
+fn store_error(fault: &Fault) -> Value {
+    let mut told = error_json("EDGELECT_STORE", &fault.message);
+    told["status"] = fault.status.into();
+    told["storeCode"] = fault.code.as_deref().into();
+    told
+}
+
 fn operator_error(error: &OperatorError) -> Value {
     let code = match error {
+        OperatorError::Store(fault) => return store_error(fault),
         OperatorError::Config(_) => "EDGELECT_CONFIG",
         OperatorError::NobodyLeads(_) => "EDGELECT_NOBODY_LEADS",
         OperatorError::Unknown(_) => "EDGELECT_UNKNOWN",

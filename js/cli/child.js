@@ -4,7 +4,7 @@ import os from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { EXIT } from './command.js';
-import { MARK, isAlive, killGroup, killMarked, nowMs, readings } from './group.js';
+import { MARK, isAlive, isMarkedAlive, killGroup, nowMs, readings, signalMarked } from './group.js';
 
 const GUARD = fileURLToPath(new URL('./guard.js', import.meta.url));
 const POLL_MS = 20;
@@ -106,7 +106,7 @@ export class Child {
     });
   }
 
-  /** Resolves once nothing of the group runs: `{ code, signal, lost, error }`, and `lives` where SIGKILL did not help. */
+  /** Resolves once nothing of the command runs: `{ code, signal, lost, error }`, and `lives` where SIGKILL did not help. */
   async end() {
     const ended = await this.#ended;
     if (this.#isAlive()) await this.#sweep();
@@ -122,7 +122,8 @@ export class Child {
   signal(name, { ends }) {
     const again = ends && this.#killAtMs < Infinity;
     if (ends) this.#killAt(this.#killAfterMs);
-    this.#send(again ? 'SIGKILL' : name);
+    if (again) this.#sendAll('SIGKILL');
+    else this.#send(name);
   }
 
   /** Its term is given up, and the lease waits for it. */
@@ -131,7 +132,7 @@ export class Child {
     if (this.#isOver || !this.#isAlive()) return;
     this.#lost = true;
     this.#killAt(this.#times.graceMs);
-    this.#send('SIGTERM');
+    this.#sendAll('SIGTERM');
   }
 
   /** Looks at what is left of the authority, and again in time. */
@@ -143,7 +144,7 @@ export class Child {
     const leftMs = this.#leftMs();
     if (leftMs <= killMs || atMs >= this.#killAtMs) {
       this.#lost ||= leftMs <= killMs && this.#isAlive();
-      this.#send('SIGKILL');
+      this.#sendAll('SIGKILL');
     } else if (leftMs <= killMs + graceMs && !this.#lost) {
       this.lose();
     }
@@ -158,9 +159,9 @@ export class Child {
     this.#guard.tell({ group: this.#group, untilMs: atMs + restMs, untilWallMs: atWallMs + restMs });
   }
 
-  /** What the command has left behind in its group. */
+  /** What the command has left behind. */
   async #sweep() {
-    this.#send('SIGTERM');
+    this.#sendAll('SIGTERM');
     this.#killAt(this.#times.graceMs);
     while (this.#isAlive() && nowMs() < this.#killAtMs + DYING_MS) await sleep(POLL_MS);
   }
@@ -173,11 +174,16 @@ export class Child {
   }
 
   #isAlive() {
-    return this.#group !== undefined && isAlive(this.#group);
+    return this.#group !== undefined && (isAlive(this.#group) || isMarkedAlive(this.#guard.mark));
   }
 
   #send(signal) {
     if (this.#group !== undefined) killGroup(this.#group, signal, this.#onDenied);
-    if (signal === 'SIGKILL') killMarked(this.#guard.mark);
+  }
+
+  /** To what has left the group as well: `timeout` makes a group of its own. */
+  #sendAll(signal) {
+    this.#send(signal);
+    signalMarked(this.#guard.mark, signal);
   }
 }

@@ -55,22 +55,28 @@ const runs = (group) => {
   });
 };
 
-/** Kills what has this mark in its environment, where /proc shows that; whether there was any. */
-export const killMarked = (mark) => {
+/** What runs and has this mark in its environment, where /proc shows that. */
+const marked = (mark) => processes().filter((id) => {
+  try {
+    return fs.readFileSync(`/proc/${id}/environ`, 'utf8').split('\0').includes(`${MARK}=${mark}`);
+  } catch {
+    return false;
+  }
+});
+
+/** Whether anything with this mark runs. */
+export const isMarkedAlive = (mark) => process.platform === 'linux' && marked(mark).length > 0;
+
+/** Sends a signal to all that has this mark; whether there was any. */
+export const signalMarked = (mark, signal) => {
   if (process.platform !== 'linux') return false;
-  const marked = processes().filter((name) => {
+  const ids = marked(mark);
+  for (const id of ids) {
     try {
-      return fs.readFileSync(`/proc/${name}/environ`, 'utf8').split('\0').includes(`${MARK}=${mark}`);
-    } catch {
-      return false;
-    }
-  });
-  for (const name of marked) {
-    try {
-      process.kill(Number(name), 'SIGKILL');
+      process.kill(Number(id), signal);
     } catch {
       // It has ended in between.
     }
   }
-  return marked.length > 0;
+  return ids.length > 0;
 };

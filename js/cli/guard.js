@@ -2,7 +2,7 @@
 // blocked. A process of its own: nothing else can do this after a SIGKILL.
 import process from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { killGroup, killMarked, nowMs } from './group.js';
+import { killGroup, nowMs, signalMarked } from './group.js';
 
 // Whoever ends all programs called node by their name is to miss it.
 process.title = 'edgelect-guard';
@@ -19,7 +19,7 @@ let timer;
 
 const kill = () => {
   if (told.group !== undefined) killGroup(told.group, 'SIGKILL');
-  return killMarked(mark);
+  return signalMarked(mark, 'SIGKILL');
 };
 
 const look = () => {

@@ -37,7 +37,7 @@ async function calculate({ lease, members = 3, store = 's3', crons = 0, period =
 
 function rowOf({ leaderTimeout, frequentInterval, infrequentInterval, storeSkew }, { follow, members, store, slots }) {
   const everyMs = { tight: frequentInterval, balanced: leaderTimeout, frugal: infrequentInterval }[follow];
-  const crashMs = leaderTimeout + { tight: TURNS_MS, balanced: storeSkew + SECONDS_MS, frugal: infrequentInterval + TURNS_MS }[follow];
+  const crashMs = leaderTimeout + { tight: TURNS_MS, balanced: storeSkew + SECONDS_MS + TURNS_MS, frugal: infrequentInterval + 2 * TURNS_MS }[follow];
   const writes = Math.round(MONTH_MS / frequentInterval + 2 * slots);
   const reads = Math.round(((members - 1) * MONTH_MS) / everyMs + members * slots);
   const { write, read, freeWrites = 0, freeReads = 0 } = prices.perMillion[store];

@@ -1,4 +1,5 @@
 // What `run` and `slot` share: settings, signals, and one command at a time under a term.
+import fs from 'node:fs';
 import os from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Child, codeOfSignal, startGuard, timesOf } from './child.js';
@@ -16,6 +17,26 @@ const PASSED = [...ENDS, 'SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGWINCH', 'SIGCONT'];
 /** How a term ends while the lease is still held for its work. */
 const GIVEN_UP = /: (resigned|stopped|stepDown|paused)$/;
 const WHY = { ENOENT: 'there is no such command', EACCES: 'it can\'t be executed' };
+
+/** Standard error where it is a pipe whose reader nobody waits for: a lease must be renewed meanwhile. */
+const unread = (() => {
+  try {
+    const { O_WRONLY, O_NONBLOCK } = fs.constants;
+    return fs.fstatSync(2).isFIFO() ? fs.openSync('/dev/fd/2', O_WRONLY | O_NONBLOCK) : undefined;
+  } catch {
+    return undefined;
+  }
+})();
+
+/** A line on standard error. A reader that is slow, or has gone away, misses it. */
+const say = (line) => {
+  if (unread === undefined) return console.error(line);
+  try {
+    fs.writeSync(unread, `${line}\n`);
+  } catch {
+    // Nobody reads it.
+  }
+};
 
 export class Runner {
   elector;
@@ -118,8 +139,8 @@ export class Runner {
   /** A line on standard error if there is a text; with --json each event. */
   tell(event, more, text) {
     const line = { at: new Date().toISOString(), event, ...more, ...(text && { text }) };
-    if (this.#flags.json) console.error(jsonOf(line));
-    else if (text) console.error(`edgelect: ${visible(text)}`);
+    if (this.#flags.json) say(jsonOf(line));
+    else if (text) say(`edgelect: ${visible(text)}`);
   }
 
   /** A problem, unless it is the one that was told last. */

@@ -1,6 +1,7 @@
 // `edgelect slot`: a command that one of many machines runs in each period.
 import { EXIT, commandOf } from './command.js';
 import { Runner } from './runner.js';
+import { exitOf } from './store.js';
 
 const NEW_GROUP = /^the lease object is new/;
 
@@ -19,7 +20,7 @@ async function take(runner, { period, policy, missed, budget, conflictExitCode =
     throw new Error('the command has failed');
   };
   const { outcome, reason, slot: own, runs, fault } = await elector.runScheduled(null, job, { period, policy, missed, budget, signal });
-  const busy = fault ? EXIT.failed : conflictExitCode;
+  const busy = fault ? exitOf(fault) : conflictExitCode;
   const skipped = NEW_GROUP.test(reason) ? EXIT.nobody : busy;
   // A slot of before that was not done is told, whatever became of the newest.
   const undone = runs.findLast((run) => run.outcome !== 'done')?.outcome ?? outcome;

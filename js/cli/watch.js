@@ -22,7 +22,7 @@ async function follow(options, intervalMs, textOf) {
   for (let first = true; ; first = false) {
     const shown = await look(options).catch((error) => {
       // What is refused at first is wrong, and not one change of many.
-      if (first && error.status >= 400 && error.status < 500) throw error;
+      if (error.code === 'EDGELECT_CONFIG' || (first && error.status >= 400 && error.status < 500)) throw error;
       return { group: options.lockfilePath, state: 'unknown', error: visible(error.message) };
     });
     const { state, leaderId, term, lastSlot, paused, error } = shown;

@@ -22,6 +22,8 @@ const AGE_S: u64 = 5;
 /// # Errors
 /// The settings are wrong.
 pub async fn doctor(flags: &Flags) -> Result<i32, Failure> {
+    // 1 condemns the store.
+    tell::unwritten_ends_with(code("nobody"));
     let variables = Variables::new(flags, &[])?;
     let (lease, host) = (variables.config()?, host()?);
     let key = probe::key(&lease.lockfile_path, &host).map_err(Failure::Machine)?;

@@ -141,6 +141,9 @@ impl Runner {
         let signals: io::Result<_> = heard.map(listen).collect();
         let name = nix::unistd::gethostname().unwrap_or_default();
         let server_id = format!("{}-{}", name.to_string_lossy(), getpid());
+        if flags.operands.first().is_none_or(|program| program.is_empty()) {
+            return Err(Failure::Settings("COMMAND = \"\": name a program".to_owned()));
+        }
         require_name(flags)?;
         let variables = Variables::new(flags, &[("EDGELECT_SERVER_ID", server_id)])?;
         let config = variables.config()?;

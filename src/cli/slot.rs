@@ -85,7 +85,7 @@ async fn take(runner: &Runner) -> Result<i32, Failure> {
         SlotOutcome::Failed => last.get(),
         SlotOutcome::Lost => code("lost"),
         SlotOutcome::Skipped(SlotsOver::NewGroup) => code("nobody"),
-        SlotOutcome::Skipped(_) if report.fault.is_some() => code("failed"),
+        SlotOutcome::Skipped(_) if let Some(fault) = report.fault => Failure::Store(fault).code(),
         SlotOutcome::Skipped(_) => runner.conflict,
         SlotOutcome::Unknown => code("failed"),
     })

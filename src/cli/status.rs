@@ -19,6 +19,10 @@ const LONGEST_NAME: usize = 60;
 /// The settings are wrong, or the store failed.
 pub async fn status(flags: &Flags) -> Result<i32, Failure> {
     let late_ms = flags.number("late").unwrap_or(LATE_MS);
+    if flags.number("period") == Some(0) {
+        let text = "--period = 0: it is the time between two slots, such as 1h";
+        return Err(Failure::Settings(text.to_owned()));
+    }
     let due = flags.number("period").map(|period_ms| Due { period_ms, late_ms });
     let (groups, host) = (groups(flags)?, host()?);
     let looks = try_join_all(groups.iter().map(|(config, store)| shown(config, store, &host, due)));

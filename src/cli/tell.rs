@@ -24,6 +24,14 @@ enum Said {
 /// Where lines go that must not keep their sender waiting.
 static BEHIND: OnceLock<SyncSender<Said>> = OnceLock::new();
 
+/// The exit code where standard output can't be written.
+static UNWRITTEN: OnceLock<i32> = OnceLock::new();
+
+/// From now on the process ends with this code where standard output can't be written.
+pub fn unwritten_ends_with(code: i32) {
+    let _ = UNWRITTEN.set(code);
+}
+
 /// A line on standard output; false where nobody reads it any more. Ends the process where it can't be written, as on a full
 /// disk.
 pub fn print(line: &str) -> bool {
@@ -34,7 +42,7 @@ pub fn print(line: &str) -> bool {
         Err(slow) if slow.kind() == ErrorKind::WouldBlock => true,
         Err(cause) => {
             error(&format!("standard output: {cause}"));
-            exit(code("failed"));
+            exit(UNWRITTEN.get().copied().unwrap_or(code("failed")));
         }
     }
 }

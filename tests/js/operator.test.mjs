@@ -6,6 +6,7 @@ import { Elector, EpochStorage, MemoryStorage, S3Storage } from 'edgelect';
 import { bucketOptions, variables } from './bucket.mjs';
 import { edgelect, npmOnly } from './command.mjs';
 import { FAST, leads, newGroup, recordIn, until } from './group.mjs';
+import { kept, startLiar } from './servers.mjs';
 
 test('what cannot be asked is refused by name', async () => {
   const elector = new Elector({ storage: await newGroup(), ...FAST });
@@ -61,12 +62,15 @@ test('the commands ask a real store, and their exit codes say what came of it', 
 test('init starts a group once only, and what is wrong is told apart', npmOnly, async () => {
   const lockfilePath = `leader/${crypto.randomUUID()}.json`;
   const init = (more, args = ['--lockfile-path', lockfilePath]) => edgelect(['init', ...args], { variables: more ?? variables });
+  const forbids = await kept(startLiar('forbids'));
   assert.deepEqual(await init(), { code: 0, stdout: `The group ${lockfilePath} is started: its first member leads at once.\n`, stderr: '' });
   for (const [told, code, says] of [
     [init(), 3, /^edgelect: the lease object exists already: [^\n]*\n$/],
     [init(variables, []), 2, /^edgelect: --lockfile-path = \(not set\): name the group: [^\n]*\nSet it by a flag or a variable, credentials by a variable: edgelect init --help\.\n$/],
     [init({ AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'b' }), 2, /EDGELECT_BUCKET.*\nSet it by a flag or a variable, credentials by a variable: edgelect init --help\.\n$/],
     [init({ ...variables, EDGELECT_ENDPOINT: 'http://127.0.0.1:9' }), 1, /^edgelect: S3 bucket .*: no answer: /],
+    [init({ ...variables, EDGELECT_ENDPOINT: forbids.endpoint }), 2, /403 AccessDenied/],
+    [edgelect(['pause', '--lockfile-path', lockfilePath], { variables: { ...variables, EDGELECT_SECRET_ACCESS_KEY: 'wrong' } }), 2, /^edgelect: S3 bucket .* was answered 403/],
   ]) {
     const { code: ended, stderr } = await told;
     assert.equal(ended, code, stderr);

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { buildSync } from 'esbuild';
-import { isAlive, killGroup, killMarked, nowMs } from '../../js/cli/group.js';
+import { isAlive, killGroup, nowMs, signalMarked } from '../../js/cli/group.js';
 import { inRoot } from '../../js/tools/paths.mjs';
 import { LEASE_MS, folder, newGroup, sh, store } from './commanded.mjs';
 import { PROGRAM, begin, edgelect, forEachRow, npmOnly } from './command.mjs';
@@ -175,11 +175,22 @@ test('a command that ignores SIGTERM gets SIGKILL after --kill-after or at the s
   }
 });
 
-test('what a command leaves behind ends before the lease is released', async () => {
-  const { run, read, isReleased } = await newGroup();
-  const leader = run(sh('sh -c \'trap "" TERM; echo $$ > "$FILE"; while :; do sleep 0.05; done\' & sleep 0.3; exit 6'));
-  assert.deepEqual(await leader.ended, { code: 6, signal: null });
-  assert.ok(isGone(Number(read())) && isReleased());
+test('what a command leaves behind ends before the lease is released, on Linux also out of its group', async () => {
+  const begins = (how) => `${how} sh -c 'trap "" TERM; echo $$ > "$FILE"; while :; do sleep 0.05; done'`;
+  const isLinux = process.platform === 'linux';
+  for (const [script, signal, code] of [
+    [`${begins('')} & until test -s "$FILE"; do sleep 0.05; done; exit 6`, undefined, 6],
+    ...(isLinux ? [[`${begins('setsid')} & until test -s "$FILE"; do sleep 0.05; done; exit 6`, undefined, 6]] : []),
+    // It makes a group of its own, and does not pass on what ends the shell.
+    ...(isLinux ? [[`${begins('timeout 100')}; echo next`, 'SIGTERM', 143]] : []),
+  ]) {
+    const { run, read, isReleased } = await newGroup();
+    const leader = run(sh(script));
+    await until(() => read().length > 0);
+    if (signal) leader.kill(signal);
+    assert.deepEqual(await leader.ended, { code, signal: null }, script);
+    assert.ok(isGone(Number(read())) && isReleased(), script);
+  }
 });
 
 test('an operator who asks the leader to step down leaves the command its grace; a paused group runs nothing', async () => {
@@ -274,7 +285,8 @@ test('what is wrong is one line, or two with a hint, and 2; a store that fails i
     ...(npmOnly.skip ? [[['--nonblok', '--', 'true'], {}, 2, /'--nonblok' .*'--nonblock'/]] : []),
     [['--wait', 'soon', '--', 'true'], {}, 2, /'soon'.* It is a number and ms, s, m, h or d/],
     [['--conflict-exit-code', '256', '--', 'true'], {}, 2, /from 0 to 255/],
-    ...(npmOnly.skip ? [] : [[['--', ''], {}, 2, /name a program/]]),
+    [['--', ''], {}, 2, /name a program/],
+    [['--shell', '--', ''], {}, 2, /name a program/],
     [['--lease', '10ms', '--', 'true'], {}, 2, /^edgelect: --lease = 10: /],
     [['--lease', '15s', '--grace', '20s', '--', 'true'], {}, 2, /^edgelect: --grace = 20000 ms: at most \d+ ms/],
     [['--', 'true'], { EDGELECT_LOCKFILE_PATH: '' }, 2, /^edgelect: --lockfile-path = \(not set\): name the group/],
@@ -298,6 +310,18 @@ test('who gives up on a store that refuses all writes says why', async () => {
     // Between two writes it waits for its turn.
     assert.match(`${code} ${stderr}`, /^(1 edgelect: [^\n]*403 AccessDenied[^\n]*\n|75 )$/);
   }
+});
+
+test('a reader of its messages that has stopped reading keeps nobody waiting', { skip: process.platform !== 'linux' && 'only Linux opens a pipe anew' }, async () => {
+  const { run, read, variables, isReleased } = await newGroup();
+  const full = 'mkfifo "$FILE.pipe"; exec 9<>"$FILE.pipe"; head -c 65536 /dev/zero >&9; exec "$@" 2>&9';
+  const leader = run(['--json', ...sh('echo $$ > "$FILE"; sleep 30')], undefined, { script: full, variables: variables() });
+  await until(() => read().length > 0);
+  const startMs = performance.now();
+  leader.kill('SIGTERM');
+  assert.deepEqual(await leader.ended, { code: 143, signal: null });
+  soon(startMs);
+  assert.ok(isGone(Number(read())) && isReleased());
 });
 
 test('a reader of its messages that goes away ends nothing', async () => {
@@ -328,7 +352,7 @@ test('the guard hears of no fence later than the true one, however long this pro
 test('a group counts as alive where /proc cannot be read', { skip: process.platform !== 'linux' && 'only Linux has /proc' }, async () => {
   const child = spawn('sleep', ['100'], { detached: true, stdio: 'ignore' });
   const ended = new Promise((resolve) => child.on('exit', resolve));
-  const judged = (method, code) => replaced(fs, method, () => { throw Object.assign(new Error(code), { code }); }, () => [isAlive(child.pid), killMarked('nobody')]);
+  const judged = (method, code) => replaced(fs, method, () => { throw Object.assign(new Error(code), { code }); }, () => [isAlive(child.pid), signalMarked('nobody', 'SIGKILL')]);
   try {
     for (const [method, code] of [['readdirSync', 'ENOENT'], ['readdirSync', 'EMFILE'], ['readFileSync', 'EMFILE']]) {
       assert.deepEqual(await judged(method, code), [true, false], `${method} ${code}`);

@@ -82,6 +82,8 @@ test('watch prints each change once, with --json as an object a line, until a si
   assert.equal(plain.shown.stdout.trim().split('\n').length, 3);
   for (const one of [plain, json]) one.kill('SIGINT');
   assert.deepEqual(await plain.ended, { code: null, signal: 'SIGINT' });
+  const { code, stdout } = await edgelect(['watch', '/leader/a'], { variables: variables() });
+  assert.deepEqual([code, stdout], [2, ''], 'what is wrong is no change of a group');
 });
 
 test('keys, the region and the endpoint come from a profile of AWS\'s files, where no variable has them', async () => {
