@@ -190,6 +190,23 @@ test('a lead that was stopped, or came before a stop, runs its work in no later 
   }
 });
 
+test('a lead whose term is stopped before its work begins runs it in no later session', async () => {
+  for (const of of ['onAcquireLeadership', 'onNewLeader', 'onStatus']) {
+    let stopped = false;
+    const elector = member(await newGroup(), {
+      [of]: () => {
+        if (stopped || !elector.isLeader()) return;
+        stopped = true;
+        void elector.stop();
+        void elector.start();
+      },
+    });
+    await assert.rejects(within(elector.lead(() => assert.fail('it ran'))), { code: 'EDGELECT_STOPPED' }, of);
+    await until(() => elector.isLeader());
+    await elector.stop();
+  }
+});
+
 test('what work that has thrown left running hears the end of its term, also where the lead has a signal', async () => {
   const elector = member(await newGroup());
   const heard = new Promise((resolve) => {
@@ -250,4 +267,38 @@ test('a storage says how far apart writes of one object are, and nobody claims s
   }
   assert.ok(least[undefined] < 1_000 && least[1_000] >= 1_000, JSON.stringify(least));
   assert.equal(new R2Storage({ head() {}, get() {}, put() {} }).writesApart, 1_000);
+});
+
+test('what a stop leaves of the lease is what releaseOnStop or its own option says', async () => {
+  for (const [releaseOnStop, options, released] of [[undefined, undefined, true], [false, undefined, false], [false, { release: true }, true], [true, { release: false }, false]]) {
+    const { elector, storage } = await leading({ releaseOnStop });
+    await elector.stop(options);
+    assert.equal(isReleased(storage), released, `${releaseOnStop} ${JSON.stringify(options)}`);
+  }
+});
+
+test('who waits for leadership while a term is given up gets the next one, and a resignation that holds nothing waits for nothing', async () => {
+  const { elector, term } = await leading({
+    onLoseLeadership: async () => {
+      // Within the loss, whose lease is still held.
+      await pause(50);
+      waited ??= leads(elector);
+    },
+  });
+  let waited;
+  void elector.resign();
+  assert.ok((await leads(elector)).token > term.token);
+  assert.ok((await waited).token > term.token);
+  let end;
+  const led = elector.lead(() => new Promise((resolve) => (end = resolve)));
+  await until(() => end);
+  await elector.stop({ release: false, signal: AbortSignal.timeout(50) }).catch(() => {});
+  await elector.start();
+  assert.equal(elector.status().waiting.reason, 'work');
+  const startMs = performance.now();
+  await within(elector.resign());
+  assert.ok(performance.now() - startMs < 100);
+  end('value');
+  assert.equal(await within(led), 'value');
+  await elector.stop();
 });
