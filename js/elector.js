@@ -149,8 +149,9 @@ export class Elector {
   #waiters = new Set();
   /** That of this session and of earlier ones; in an `Electors` also of an elector that the group had before. */
   #work;
-  /** How many `lead` are under way, and whether one of them began this session and nobody has called `start` since. */
-  #leads = 0;
+  /** The `lead` that are under way since the last stop: what was stopped is begun in no later session, and ends none. And whether one
+   * of them began this session and nobody has called `start` since. */
+  #leads = { count: 0 };
   #startedByLead = false;
   [INSIDE] = false;
   #resigning = [];
@@ -257,6 +258,7 @@ export class Elector {
     const byDefault = parks || this.#releaseOnStop;
     const release = read(() => flag('release', options?.release ?? byDefault), byDefault);
     this.#stops += 1;
+    this.#leads = { count: 0 };
     const [engine, finished, inside] = [this.#engine, this.#finished, this[INSIDE]];
     if (!engine) return throwWrong();
     // One that has run out unnoticed is none: its work is waited for here. A callback that hears of it may end this session and
@@ -424,19 +426,20 @@ export class Elector {
     if (typeof work !== 'function') throw wrongOption('work', work, 'must be a function');
     const signal = signalOf(callOptions(options, SIGNAL, 'lead'));
     signal?.throwIfAborted();
-    this.#leads += 1;
+    const leads = this.#leads;
+    const goesOn = (term) => leads === this.#leads && this.#competesAfter(term);
+    leads.count += 1;
     let started = false;
+    let finished;
     try {
       if (this.#ending) return undefined;
       started = await this.#started(signal, { byLead: true });
-      if (!started) {
-        if (this.#ending) return undefined;
-        throw stoppedError();
-      }
-      // Work of a session that was stopped is not begun again in another one.
-      const stops = this.#stops;
-      const goesOn = (term) => stops === this.#stops && this.#competesAfter(term);
+      finished = this.#finished;
       for (;;) {
+        if (!started || leads !== this.#leads) {
+          if (this.#ending) return undefined;
+          throw stoppedError();
+        }
         const term = await this.waitForLeadership({ signal }).catch((error) => {
           // The process ends as it was told to, and nothing has gone wrong.
           if (!this.#ending || this.#failure || signal?.aborted) throw error;
@@ -466,8 +469,9 @@ export class Elector {
         throw this.#failure ?? stoppedError();
       }
     } finally {
-      this.#leads -= 1;
-      if (this.#leads === 0) await this.#leadEnded(started);
+      leads.count -= 1;
+      // Whoever ends the process next has to find the lease released.
+      if (leads.count === 0) await (leads === this.#leads ? this.#leadEnded(started) : started && finished);
     }
   }
 
@@ -829,7 +833,8 @@ export class Elector {
     try {
       return await calledBack(this, () => work(Object.freeze(view)));
     } finally {
-      both?.release();
+      // A part of it may go on: it hears that it is not to before the lease is given up.
+      both?.end();
       stopped();
     }
   }
@@ -1146,23 +1151,25 @@ const endingError = () =>
 const brokenError = () =>
   new EdgelectError('the runtime forgot the elector; start() makes a new one', { code: 'EDGELECT_TRAP' });
 
-/** A signal that fires when the term's does, also if the work has ended before it, as a part of it may go on; and until `release` when
- * the caller's does, which may be of any make and outlive many terms. */
+/** A signal that fires when the term's does or the caller's, which may be of any make and outlive many terms, or at `end`, when the
+ * work has ended. */
 const bothSignals = (term, other) => {
   const controller = new AbortController();
   const { signal: own } = term;
   const fire = lookingFirst(controller, () => own.reason ?? (other.aborted ? other.reason : undefined));
-  const onOther = () => fire(other.reason);
-  const release = () => other.removeEventListener('abort', onOther);
-  const onOwn = () => {
-    release();
-    fire(own.reason);
+  const ends = (reason) => {
+    own.removeEventListener('abort', onOwn);
+    other.removeEventListener('abort', onOther);
+    fire(reason);
   };
+  const onOwn = () => ends(own.reason);
+  const onOther = () => ends(other.reason);
   own.addEventListener('abort', onOwn, { once: true });
   other.addEventListener('abort', onOther, { once: true });
   if (own.aborted) onOwn();
   else if (other.aborted) onOther();
-  return { signal: controller.signal, release };
+  const end = () => ends(new EdgelectError('the work under this signal has ended', { code: 'EDGELECT_LOST' }));
+  return { signal: controller.signal, end };
 };
 
 /** What a storage of the application's has: either of these. */

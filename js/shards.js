@@ -151,7 +151,8 @@ export class Shards {
   }
 
   async init(options) {
-    const all = new Electors(this.#options);
+    // Nobody else keeps the process for its turns.
+    const all = new Electors({ ...this.#options, unref: false });
     const left = [...this.#paths];
     const failed = [];
     const makes = async () => {

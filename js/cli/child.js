@@ -184,6 +184,6 @@ export class Child {
   /** To what has left the group as well: `timeout` makes a group of its own. */
   #sendAll(signal) {
     this.#send(signal);
-    signalMarked(this.#guard.mark, signal);
+    signalMarked(this.#guard.mark, signal, this.#group);
   }
 }

@@ -39,13 +39,17 @@ const processes = () => {
   }
 };
 
+/** What `stat` says of a process, from its state on. */
+const statOf = (id) =>
+  // The name of the program, in brackets, may contain anything: `7 (sh) S 1 7 7 …`.
+  fs.readFileSync(`/proc/${id}/stat`, 'utf8').split(') ').at(-1).split(' ');
+
 const runs = (group) => {
   const ids = processes();
   // Without /proc nobody can say that all of them are dead.
   return ids.length === 0 || ids.some((id) => {
     try {
-      // The name of the program, in brackets, may contain anything: `7 (sh) S 1 7 7 …`.
-      const fields = fs.readFileSync(`/proc/${id}/stat`, 'utf8').split(') ').at(-1).split(' ');
+      const fields = statOf(id);
       // Its first thread may have ended while others go on.
       const isDead = ['Z', 'X'].includes(fields[0]) && Number(fields[THREADS_AT]) <= 1;
       return Number(fields[2]) === group && !isDead;
@@ -67,13 +71,13 @@ const marked = (mark) => processes().filter((id) => {
 /** Whether anything with this mark runs. */
 export const isMarkedAlive = (mark) => process.platform === 'linux' && marked(mark).length > 0;
 
-/** Sends a signal to all that has this mark; whether there was any. */
-export const signalMarked = (mark, signal) => {
+/** Sends a signal to all that has this mark, but for those of this group, which have had it; whether there was any. */
+export const signalMarked = (mark, signal, group) => {
   if (process.platform !== 'linux') return false;
   const ids = marked(mark);
   for (const id of ids) {
     try {
-      process.kill(Number(id), signal);
+      if (Number(statOf(id)[2]) !== group) process.kill(Number(id), signal);
     } catch {
       // It has ended in between.
     }

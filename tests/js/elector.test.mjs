@@ -1,13 +1,14 @@
 // One elector and its calls, in memory and in virtual time that passes by itself. What every runtime does the same is in
 // tests/runtimes/suite.mjs.
 import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
 import { virtualRuntime } from './virtual.mjs';
 
 const runtime = virtualRuntime();
 runtime.flow();
 const { Elector, MemoryStorage, R2Storage } = await import('edgelect');
-const { KEY, gated, isReleased, leading, leads, member, newGroup, noting, pause, started, until, within } = await import('./group.mjs');
+const { KEY, bent, fired, gated, isReleased, leading, leads, member, newGroup, noting, pause, started, until, within } = await import('./group.mjs');
 
 test('the three callbacks come once each, in order, and the signal fires first', async () => {
   const storage = await newGroup();
@@ -182,11 +183,14 @@ test('a lead that was stopped, or came before a stop, runs its work in no later 
     await elector.stop();
     assert.equal(await within(second), 2);
     await started(elector);
-    void elector.stop();
-    const never = elector.lead(() => assert.fail('it ran'));
-    void elector.stop();
-    await Promise.all([started(elector), assert.rejects(never, { code: 'EDGELECT_STOPPED' })]);
-    await elector.stop();
+    // One of before a stop and a start in the same turn, while the elector stops and while it rests.
+    for (const before of [() => void elector.stop(), () => {}]) {
+      before();
+      const never = elector.lead(() => assert.fail('it ran'));
+      void elector.stop();
+      await Promise.all([started(elector), assert.rejects(never, { code: 'EDGELECT_STOPPED' })]);
+      await elector.stop();
+    }
   }
 });
 
@@ -207,16 +211,27 @@ test('a lead whose term is stopped before its work begins runs it in no later se
   }
 });
 
-test('what work that has thrown left running hears the end of its term, also where the lead has a signal', async () => {
-  const elector = member(await newGroup());
-  const heard = new Promise((resolve) => {
-    const ended = elector.lead(({ signal }) => {
-      signal.addEventListener('abort', () => resolve(signal.reason.code));
-      throw new Error('one of two');
-    }, { signal: new AbortController().signal });
-    void assert.rejects(ended, /one of two/);
-  });
-  assert.equal(await within(heard), 'EDGELECT_LOST');
+test('what work has left running hears that it is not to go on, also in a term that goes on, and leaves no listener behind', async () => {
+  const { elector, term } = await leading();
+  let end;
+  const holding = elector.lead(() => new Promise((resolve) => (end = resolve)));
+  const caller = new AbortController();
+  const listeners = () => [term.signal, caller.signal].map((signal) => getEventListeners(signal, 'abort').length);
+  await until(() => end);
+  const before = listeners();
+  for (const work of [() => 'value', () => { throw new Error('one of two'); }]) {
+    let heard;
+    await elector.lead(({ signal }) => {
+      signal.addEventListener('abort', () => (heard = signal.reason));
+      return work();
+    }, { signal: caller.signal }).catch(({ message }) => assert.equal(message, 'one of two'));
+    assert.equal(heard.code, 'EDGELECT_LOST');
+    assert.deepEqual(listeners(), before);
+  }
+  assert.ok(term.remaining() > 0);
+  end();
+  await within(holding);
+  await elector.stop();
 });
 
 test('the signal of a lead within a lead is over when that of the outer one is, before any timer has run', async () => {
@@ -275,6 +290,16 @@ test('what a stop leaves of the lease is what releaseOnStop or its own option sa
     await elector.stop(options);
     assert.equal(isReleased(storage), released, `${releaseOnStop} ${JSON.stringify(options)}`);
   }
+});
+
+test('a lead that a stop ends is over once the lease is released: its program may end then', async () => {
+  const storage = await newGroup();
+  const elector = member(bent(storage, { putIfMatch: (...how) => pause(50).then(() => storage.putIfMatch(...how)) }));
+  const led = elector.lead(({ signal }) => fired(signal));
+  await until(() => elector.isLeader());
+  void elector.stop();
+  await within(led);
+  assert.ok(isReleased(storage));
 });
 
 test('who waits for leadership while a term is given up gets the next one, and a resignation that holds nothing waits for nothing', async () => {

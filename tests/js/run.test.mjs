@@ -193,6 +193,16 @@ test('what a command leaves behind ends before the lease is released, on Linux a
   }
 });
 
+test('a command hears once that it is to end, and then has its grace', async () => {
+  const { run, read, elector } = await newGroup();
+  const counts = "process.on('SIGTERM', () => fs.appendFileSync(process.env.FILE, 'term\\n')); setInterval(() => {}, 1000); fs.writeFileSync(process.env.FILE, 'ready\\n')";
+  const leader = run(['--', process.execPath, '-e', counts]);
+  await until(() => read() === 'ready\n');
+  await elector.stepDown({ by: 'ada' });
+  assert.deepEqual(await leader.ended, { code: 76, signal: null });
+  assert.equal(read(), 'ready\nterm\n');
+});
+
 test('an operator who asks the leader to step down leaves the command its grace; a paused group runs nothing', async () => {
   const { run, read, elector, isReleased, variables } = await newGroup();
   const leader = run(sh('trap "sleep 0.1; echo ended >> $FILE; exit 0" TERM; echo ready >> $FILE; while :; do sleep 0.05; done'));

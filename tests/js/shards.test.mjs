@@ -1,6 +1,9 @@
 // What the application of a member of shards hears, on virtual time. Who gets which is held in tests/shards.rs.
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { test } from 'node:test';
+import { promisify } from 'node:util';
+import { inRoot } from '../../js/tools/paths.mjs';
 import { atEnd } from './ending.mjs';
 import { virtualRuntime } from './virtual.mjs';
 
@@ -44,6 +47,11 @@ test('shards are initialized a few at a time', async () => {
   await passing(make());
   assert.ok(most > 1 && most <= 16, `${most} at once`);
   await assert.rejects(passing(make()), { code: 'EDGELECT_EXISTS' });
+});
+
+test('shards are initialized also where nothing else keeps the process', async () => {
+  const script = "import { MemoryStorage, Shards } from 'edgelect'; await new Shards({ storage: new MemoryStorage(), prefix: 'jobs', shards: 3, unref: true, maxRequestsPerSecond: 100 }).init();";
+  await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], { cwd: inRoot('.') });
 });
 
 test('a second member gets half of the shards, and what stops leaves its shards to the other', async () => {

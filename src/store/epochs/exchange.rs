@@ -427,5 +427,5 @@ impl Exchange {
 const TOO_MANY: &str = "more than 16 pages of keys begin like this; delete the old epochs, but never the newest two, \
                         and what else begins so";
 
-const NOT_LISTED: &str = ": a listing that came through something in between, or names another Last-Modified, does not \
-                          show what was written; it is read again";
+const NOT_LISTED: &str = ": a listing that came through something in between, or names another ETag or Last-Modified, does \
+                          not show what was written; it is read again";

@@ -166,7 +166,11 @@ pub(super) fn read_page(
                     // A key may begin or end with a space; only the exact one counts.
                     ["Contents", "Key"] => key = Some(std::mem::take(&mut value)),
                     ["Contents", "LastModified"] => modified_s = seconds(text),
-                    ["Contents", "ETag"] => etag = Some(text.to_owned()),
+                    // Some stores list none, or an empty one.
+                    ["Contents", "ETag"] => {
+                        etag =
+                            Some(text.to_owned()).filter(|etag| !etag.trim_matches('"').is_empty());
+                    }
                     ["Contents"] => {
                         let key = key.take().unwrap_or_default();
                         let (modified_s, etag) = (modified_s.take(), etag.take());
@@ -310,6 +314,18 @@ mod tests {
         assert_eq!(listing.spare(), Some(Epoch { number: 2, dashed: false }));
         assert_eq!(token, None);
         assert_eq!(read(&page(&[], WHOLE)).unwrap().0, Listing::default());
+    }
+
+    #[test]
+    fn an_etag_that_says_nothing_is_none() {
+        for (listed, etag) in [("&quot;e&quot;", Some("\"e\"")), ("&quot;&quot;", None), ("", None)]
+        {
+            let mut listing = Listing::default();
+            let text = page(&["leader/g/lock_0000000004.json"], WHOLE);
+            let text = text.replace("&quot;e&quot;", listed);
+            read_page(text.as_bytes(), "leader/g/", &mut listing).unwrap();
+            assert_eq!(listing.etag.as_deref(), etag, "{listed}");
+        }
     }
 
     #[test]
