@@ -444,13 +444,14 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * so they would wait for themselves, until the signal or a stop ends it; `status().error` says that the work goes on. */
   waitForLeadership(options?: { signal?: AbortSignal }): Promise<TermOf<S>>;
   /** Runs the work as the leader: starts if need be, waits for leadership, and gives it up when the work
-   * is done; it stops the elector if it had started it, and nobody called `start` meanwhile. The work's `term.signal` fires when the authority ends and when `signal` does. Work that returns or throws after
+   * is done; it stops the elector if it had started it, and nobody called `start` meanwhile. The work's `term.signal` fires when the authority ends and when
+   * `signal` does; where `signal` is given also when the work has ended, for what it has left running. Work that returns or throws after
    * its term was lost or resigned runs again in the next term: what it returned then counts for nothing, because another
    * leader may have done the same. The elector claims no term while old work goes on, so stop at the signal: work that waits
    * for the next term, by `waitForLeadership` or by a `lead` within it, waits for itself.
    * Where a signal that `stopOnSignals` waits for came before the work was done, resolves to `undefined`, also if the work throws
    * since then, or to what it returned when it had stopped. After another `stop` it resolves to what the work returns or rejects with
-   * what it throws, and rejects with `EDGELECT_STOPPED` where no work ran or its term was lost before. Rejects when the work throws
+   * what it throws, and rejects with `EDGELECT_STOPPED` where no work ran or its term was lost before; no later session runs it. Rejects when the work throws
    * under its term, and when the elector breaks down. */
   lead<T>(work: (term: TermOf<S>) => T | Promise<T>, options?: { signal?: AbortSignal }): Promise<T | undefined>;
   /** Runs the job of one cron slot: of all triggers for it, wherever and however often they fire, one runs it. `slot` is its

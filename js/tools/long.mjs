@@ -36,16 +36,17 @@ const ALONE = [
 
 /** The record of what passed, which is no part of the code. */
 const RECORD = 'tests/long.json';
-/** What the native tests and `npm run prove` do not compile. */
-const NOT_NATIVE = ['bucket', 'cli', 'custom', 'js', 'task', 'web', 'worker', 'workerd'].flatMap((name) =>
-  [`:(exclude)src/${name}`, `:(exclude)src/${name}.rs`]);
+const without = (...names) => names.flatMap((name) => [`:(exclude)src/${name}`, `:(exclude)src/${name}.rs`]);
 /** What the simulated worlds are made of; a list of seeds is no code. */
 const RUST = [
   'Cargo.lock', 'Cargo.toml', 'rust-toolchain.toml', 'examples/prove', 'js/tools/prove.mjs', 'js/tools/cleanup.mjs', 'js/tools/paths.mjs',
   'js/tools/run.mjs', 'js/tools/setup.mjs', 'src', 'tests/Cargo.toml', 'tests/worlds.rs', 'tests/virtual_time', ':(glob)tests/sim/*.rs',
 ];
-const SIMULATOR = [...RUST, ...NOT_NATIVE];
-const PLANTED = [...SIMULATOR, 'tests/planted', 'tests/shards/play.rs'];
+/** The same without what the native tests and `npm run prove` do not compile. */
+const NATIVE = [...RUST, ...without('bucket', 'cli', 'custom', 'js', 'task', 'web', 'worker', 'workerd')];
+/** The schedules and the model know one object in a bucket, and run no other store. */
+const SIMULATOR = [...NATIVE, ...without('store/dynamodb', 'store/epochs', 'store/route53')];
+const BUGS = ['tests/planted', 'tests/shards/play.rs'];
 const EPOCHS = ['tests/epochs.rs', 'tests/epochs'];
 /** What the npm package in the simulated world is made of. */
 const PACKAGE = [...RUST, 'js', 'package.json', 'package-lock.json', ':(glob)tests/faces/**', ':(exclude)tests/faces/failed.txt'];
@@ -63,9 +64,9 @@ const PARTS = [
   ...FACES.map((part) => ({ name: `faces-${part}`, reads: PACKAGE, lane: 'computes', what: `${EACH} of 100000 schedules of the npm package`,
     commands: node('tests/faces/run.mjs', '--first', String((part - 1) * EACH), '--schedules', String(EACH)) })),
   { name: 'model', reads: [...SIMULATOR, 'tests/model'], lane: 'computes', what: 'every interleaving, with more ticks', commands: node('js/tools/prove.mjs', 'model', '--long') },
-  { name: 'mutants', reads: PLANTED, lane: 'computes', what: 'each planted bug from 15 base seeds, but for those of epochs', commands: node('js/tools/prove.mjs', 'mutants', '--depth', 'core', '--depth', 'store', '--depth', 'shards') },
-  { name: 'mutants-epochs', reads: [...PLANTED, ...EPOCHS], lane: 'computes', what: 'each planted bug of epochs from 15 base seeds', commands: node('js/tools/prove.mjs', 'mutants', '--depth', 'epochs') },
-  { name: 'epochs', reads: [...SIMULATOR, ...EPOCHS], lane: 'computes', what: '5,000 schedules against the layout of epochs', commands: [['cargo', 'test', '--locked', '--workspace', '--test', 'all', 'epochs::']], env: { EDGELECT_SCHEDULES: '5000' } },
+  { name: 'mutants', reads: [...SIMULATOR, ...BUGS], lane: 'computes', what: 'each planted bug from 15 base seeds, but for those of epochs', commands: node('js/tools/prove.mjs', 'mutants', '--depth', 'core', '--depth', 'store', '--depth', 'shards') },
+  { name: 'mutants-epochs', reads: [...NATIVE, ...BUGS, ...EPOCHS], lane: 'computes', what: 'each planted bug of epochs from 15 base seeds', commands: node('js/tools/prove.mjs', 'mutants', '--depth', 'epochs') },
+  { name: 'epochs', reads: [...NATIVE, ...EPOCHS], lane: 'computes', what: '5,000 schedules against the layout of epochs', commands: [['cargo', 'test', '--locked', '--workspace', '--test', 'all', 'epochs::']], env: { EDGELECT_SCHEDULES: '5000' } },
   { name: 'fuzz', reads: CODE, lane: 'computes', what: 'every parser for a minute', commands: node('js/tools/fuzz.mjs'), needs: () => /nightly/.test(ask('rustup', ['toolchain', 'list']) ?? '') || 'no nightly toolchain' },
   { name: 'wasm', reads: CODE, lane: 'computes', what: 'conformance and all histories, in wasm', commands: node('js/tools/test.mjs', '--only', 'wasm'), env: inFull },
   ...ALONE.map((command, index) => ({ name: `alone-${index + 1}`, lane: 'computes', what: `\`${command}\` in a clone of its own`, commands: [['sh', '-c', command]], clone: true })),
