@@ -429,14 +429,12 @@ export class Elector {
     const leads = this.#leads;
     const goesOn = (term) => leads === this.#leads && this.#competesAfter(term);
     leads.count += 1;
-    let started = false;
-    let finished;
+    let session;
     try {
       if (this.#ending) return undefined;
-      started = await this.#started(signal, { byLead: true });
-      finished = this.#finished;
+      session = await this.#started(signal, { byLead: true });
       for (;;) {
-        if (!started || leads !== this.#leads) {
+        if (!session || leads !== this.#leads) {
           if (this.#ending) return undefined;
           throw stoppedError();
         }
@@ -471,7 +469,7 @@ export class Elector {
     } finally {
       leads.count -= 1;
       // Whoever ends the process next has to find the lease released.
-      if (leads.count === 0) await (leads === this.#leads ? this.#leadEnded(started) : started && finished);
+      if (leads.count === 0) await (leads === this.#leads ? this.#leadEnded(session) : session?.finished);
     }
   }
 
@@ -675,8 +673,8 @@ export class Elector {
     }
   }
 
-  /** Competes when this is over, unless the signal fires first; an earlier stop is waited for. False where a later stop had the last
-   * word. */
+  /** Competes when this is over, unless the signal fires first; an earlier stop is waited for. Gives the session by its end, or
+   * nothing where a later stop had the last word. */
   async #started(signal, { byLead = false } = {}) {
     signal?.throwIfAborted();
     this.#starts += 1;
@@ -685,10 +683,10 @@ export class Elector {
     while (this.#engine && ends()) await unlessAborted(this.#finished, signal);
     signal?.throwIfAborted();
     // A stop that came meanwhile has the last word.
-    if (stops !== this.#stops) return false;
+    if (stops !== this.#stops) return undefined;
     this.#startedByLead = byLead && (!this.#engine || this.#startedByLead);
     if (!this.#engine) this.#begin();
-    return true;
+    return { finished: this.#finished };
   }
 
   #begin() {
@@ -850,9 +848,9 @@ export class Elector {
   }
 
   /** The last `lead` is over; it gives up what it took. */
-  async #leadEnded(started) {
+  async #leadEnded(session) {
     // What was still waiting for an earlier stop does not come later, and is not waited for.
-    if (!started) return;
+    if (!session) return;
     if (this.#startedByLead) await this.stop();
     else if (this.#term) await this.resign();
   }
