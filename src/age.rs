@@ -204,6 +204,11 @@ impl Observation {
         self.by_store = None;
     }
 
+    /// New settings: an age that the store's clock proved by the old ones counts no more.
+    pub fn forget_store_age(&mut self) {
+        self.by_store = None;
+    }
+
     /// Counts on from the newest answer as [`Clocks::rebased`] says.
     pub fn rebase(&mut self, clocks: &Clocks, now: Now) {
         self.since = clocks.rebased(now, self.since);

@@ -11,6 +11,9 @@ const DRIFT_MS: i64 = 2_000;
 /// `Date` has whole seconds, so a difference of two may be this much too great, in milliseconds.
 const ROUNDING_MS: u64 = 1_000;
 
+/// So many answers in a row, and no fewer, may deny the `Date` of an earlier one.
+const DENIALS_ENOUGH: u32 = 3;
+
 /// What part of its own time a clock may have run too fast: a margin is at most half the lease, so that a clock of the
 /// contract (S1) is fast by at most half, which is a third of what it shows.
 const FAST_PART: u64 = 3;
@@ -93,8 +96,10 @@ pub struct Clocks {
     sample_sent: Now,
     /// `Date` of the newest answer that had one.
     newest_date_ms: Option<u64>,
-    /// The highest `Date` of any answer.
+    /// The highest `Date` of any answer, but for those that later ones denied.
     latest_date_ms: Option<u64>,
+    /// How many of the newest answers in a row deny it, and the `Date` of the first of them.
+    denials: Option<(u32, u64)>,
     /// The highest `Last-Modified` of any answer: no cache makes it older than the record.
     latest_modified_ms: Option<u64>,
     /// What storage time surely is not before, and the monotonic reading at which that was so.
@@ -119,6 +124,7 @@ impl Clocks {
             sample_sent: Now::default(),
             newest_date_ms: None,
             latest_date_ms: None,
+            denials: None,
             latest_modified_ms: None,
             surely: None,
             newest: Facts::default(),
@@ -127,9 +133,14 @@ impl Clocks {
         }
     }
 
-    /// New settings: how far the store's own clocks may be apart.
-    pub fn set_store_skew_ms(&mut self, store_skew_ms: u64) {
-        self.store_skew_ms = store_skew_ms;
+    /// New settings: how far the store's own clocks may be apart; true if that changed, so that what their times have
+    /// proven by the old one counts no more.
+    pub fn set_store_skew_ms(&mut self, store_skew_ms: u64) -> bool {
+        let changed = std::mem::replace(&mut self.store_skew_ms, store_skew_ms) != store_skew_ms;
+        if changed {
+            self.pair = Pair::Unseen;
+        }
+        changed
     }
 
     /// Whether a condition covers the version that it names, as it does unless said otherwise.
@@ -197,6 +208,9 @@ impl Clocks {
         // An answer without a `Date` proves no time: what the last one said still bounds a wait.
         self.newest_date_ms = facts.date_ms.or(self.newest_date_ms);
         self.latest_date_ms = facts.date_ms.max(self.latest_date_ms);
+        if let Some(date_ms) = facts.date_ms.filter(|_| !facts.cached) {
+            self.note_denial(date_ms);
+        }
         // A `Date` that is not a cache's bounds what a proxy may make of the record's time.
         let bound_ms = match facts.date_ms {
             Some(date_ms) if !facts.cached => self.latest_of_ms(date_ms),
@@ -213,6 +227,10 @@ impl Clocks {
             }
         }
         let drift = self.drift(now, facts);
+        if drift == Drift::OwnAhead && !facts.cached && self.date_ahead_ms().is_some() {
+            // Somebody put that clock right: the next write shows by how much.
+            self.pair = Pair::Unseen;
+        }
         // A cache's `Date` may be of long ago; storage time, and with it the tokens, must not follow it (S2).
         let old = facts.cached && drift == Drift::OwnAhead && !planted!(CachedDateMovesTokens);
         if let Some(date_ms) = facts.date_ms.filter(|_| !old) {
@@ -220,6 +238,21 @@ impl Clocks {
             self.sample_sent = sent;
         }
         drift
+    }
+
+    /// One `Date` that is far too late must not count for ever. Some answers in a row have to deny it, and their own `Date`s
+    /// to move on: an old answer that nothing marks as a cache's stands still.
+    fn note_denial(&mut self, date_ms: u64) {
+        self.denials = match (self.latest_date_ms, self.denials) {
+            (Some(latest_ms), _) if self.latest_of_ms(date_ms) >= latest_ms => None,
+            (_, Some((many, first_ms))) => Some((many.saturating_add(1), first_ms)),
+            (_, None) => Some((1, date_ms)),
+        };
+        if let Some((DENIALS_ENOUGH.., first_ms)) = self.denials
+            && date_ms > self.latest_of_ms(first_ms)
+        {
+            (self.latest_date_ms, self.denials) = (Some(date_ms), None);
+        }
     }
 
     /// The same of an answer that something on the way may have given instead of the store: what it says may
@@ -257,11 +290,14 @@ impl Clocks {
     }
 
     /// The wait as it counts after the newest answer: with a single clock, one that began without a `Date`, or
-    /// with a cached one, begins again at the first better one. Otherwise a step before that would count.
+    /// with a cached one, begins again at the first better one. Otherwise a step before that would count. One that began
+    /// with a `Date` that has been denied since begins again as well: it would take until that time.
     pub fn rebased(&self, now: Now, since: Since) -> Since {
         let better = self.newest.date_ms.is_some()
             && (since.date_ms.is_none() || (since.cached && !self.newest.cached));
-        if self.single() && better { self.begin(now) } else { since }
+        let latest_ms = self.latest_date_ms.map(|date_ms| self.latest_of_ms(date_ms));
+        let denied = since.date_ms > latest_ms;
+        if self.single() && (better || denied) { self.begin(now) } else { since }
     }
 
     /// How much of a wait has surely passed: own monotonic time; with a single clock, which may have stepped

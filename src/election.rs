@@ -609,11 +609,9 @@ impl Election {
             Input::Configure(config) => {
                 self.config = *config;
                 self.config.peer_mode &= self.trigger.is_none();
-                self.clocks.set_store_skew_ms(self.config.store_skew_ms);
-                if self.term.is_none() && self.outstanding.is_none() && self.round.is_some() {
-                    // A claim that has not left yet is judged again, by the new settings.
-                    self.round = None;
-                    self.plan_look(now, 0);
+                self.set_store_skew(self.config.store_skew_ms);
+                if self.term.is_none() && self.outstanding.is_none() {
+                    self.plan_by_settings(now);
                 }
             }
             Input::Compete(competes) => {

@@ -3,5 +3,6 @@
 mod foreign;
 mod on_the_way;
 mod seen;
+mod settings;
 mod slots;
 pub mod told;

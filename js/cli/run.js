@@ -20,15 +20,18 @@ async function campaign(runner, { wait: given, nonblock, restart, conflictExitCo
   const wait = nonblock ? given || PATIENCE_MS : given;
   const { elector, signal } = runner;
   const giveUp = () => {
-    const { error } = elector.status();
+    const { error, waiting } = elector.status();
     if (error) runner.tellError(error);
+    // That nobody leads the exit code does not tell.
+    else if (waiting && waiting.reason !== 'lease') runner.tellWaiting(waiting);
     runner.end(error ? EXIT.failed : conflictExitCode);
   };
   const timer = wait === undefined ? undefined : setTimeout(giveUp, Math.min(wait, LONGEST_TIMER_MS));
   if (nonblock) {
     runner.onError = giveUp;
     runner.onStatus = ({ waiting }) => {
-      const isLong = waiting?.untilMs === null || waiting?.untilMs > Date.now() + MOMENT_MS;
+      // Where nobody has written anything yet, the next call has to find that this one has.
+      const isLong = waiting?.untilMs === null ? waiting.reason !== 'grace' : waiting?.untilMs > Date.now() + MOMENT_MS;
       if (waiting && waiting.reason !== 'store' && isLong) giveUp();
     };
   }

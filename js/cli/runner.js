@@ -149,6 +149,15 @@ export class Runner {
     this.#told = message;
   }
 
+  /** What is waited for, where that was not shown while it was. */
+  tellWaiting({ message }) {
+    if (!this.#shows()) this.tell('waits', {}, message);
+  }
+
+  #shows() {
+    return this.#flags.json || process.stderr.isTTY;
+  }
+
   async #open() {
     if (process.platform === 'win32') throw Object.assign(new Error('Windows has no process groups: run this in WSL'), { code: 'EDGELECT_CONFIG' });
     if (this.#command[0] === '') throw Object.assign(new Error('COMMAND = "": name a program'), { code: 'EDGELECT_CONFIG' });
@@ -159,8 +168,7 @@ export class Runner {
     let waits;
     const onStatus = (status) => {
       const { reason, message } = status.waiting ?? {};
-      const isShown = this.#flags.json || process.stderr.isTTY;
-      if (reason && reason !== waits) this.tell('waits', {}, isShown ? visible(message) : undefined);
+      if (reason && reason !== waits && !this.#ending) this.tell('waits', {}, this.#shows() ? message : undefined);
       waits = reason;
       this.onStatus(status);
     };

@@ -15,6 +15,7 @@ const PLACES = { s3: 'bucket', epochs: 'bucket', dynamodb: 'table', route53: 'zo
 /** What says where a store is, and the keys to it. */
 const OF_A_PLACE = /^EDGELECT_(ENDPOINT|BUCKET|REGION|PATH_STYLE|FORMAT|TABLE|HOSTED_ZONE_ID|DOMAIN_NAME|RECORD_PREFIX|ACCESS_KEY_ID|SECRET_ACCESS_KEY|SESSION_TOKEN)$/;
 const KEYS = ['EDGELECT', 'AWS'].flatMap((family) => [`${family}_ACCESS_KEY_ID`, `${family}_SECRET_ACCESS_KEY`]);
+const SECRETS = [...KEYS, 'EDGELECT_SESSION_TOKEN', 'AWS_SESSION_TOKEN'];
 
 /** The options of `new Elector` for the store that flags and variables name.
  * @throws EdgelectError `EDGELECT_CONFIG` for what is missing or wrong. */
@@ -23,6 +24,8 @@ export const electorOptions = async (flags, environment = process.env) => {
   const refused = (message) => new EdgelectError(message, { code: 'EDGELECT_CONFIG' });
   const variables = variablesOf(flags, environment, refused);
   if (variables.EDGELECT_STORE === 'r2') return inBinding(variables, flags.binding, refused);
+  // A flag wins over variables: an operator who names a profile means its account.
+  if (flags.profile) for (const name of SECRETS) delete variables[name];
   const keys = KEYS.some((name) => variables[name]) ? undefined : await profileOf(variables, flags.profile, refused);
   const { readVariables } = await ours('engine.js');
   const { STORAGES } = await ours('storage.js');
@@ -124,6 +127,7 @@ const inBinding = async (variables, binding = 'EDGELECT_R2', refused) => {
   }
   const { env, dispose } = await wrangler.getPlatformProxy();
   open.push(dispose);
+  console.error('edgelect: this is the R2 of Wrangler, on this machine: unless wrangler.toml says remote = true, nothing at Cloudflare is read or changed');
   const { R2Storage } = await import('edgelect');
   if (typeof env[binding]?.put !== 'function') throw refused(`--binding = ${JSON.stringify(binding)}: wrangler.toml of this folder binds no such bucket`);
   const { readVariables } = await ours('engine.js');

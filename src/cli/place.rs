@@ -129,7 +129,12 @@ impl Variables {
     }
 
     fn add_profile(&mut self) -> Result<(), Failure> {
-        if KEYS.iter().any(|name| self.texts.contains_key(*name)) {
+        if self.flags.contains_key("AWS_PROFILE") {
+            // A flag wins over variables: an operator who names a profile means its account.
+            for name in SECRETS.iter().chain(&KEYS).chain(&["AWS_SESSION_TOKEN"]) {
+                self.texts.remove(*name);
+            }
+        } else if KEYS.iter().any(|name| self.texts.contains_key(*name)) {
             return Ok(());
         }
         let named = self.get("AWS_PROFILE");

@@ -374,6 +374,11 @@ impl Runner {
         }
     }
 
+    /// Whether what is waited for is shown while it is.
+    fn shows(&self) -> bool {
+        self.lines.as_json || io::stderr().is_terminal()
+    }
+
     /// Tells what is waited for, and gives up where that takes too long.
     fn look(&self) {
         if let Some(run) = &*self.current.borrow() {
@@ -387,17 +392,25 @@ impl Runner {
         {
             let leader = self.handle.with(|election| election.leader_id(now).map(str::to_owned));
             let why = what.text(left_ms, leader.as_deref());
-            let is_shown = self.lines.as_json || io::stderr().is_terminal();
-            self.tell("waits", json!({}), Some(&why).filter(|_| is_shown).map(String::as_str));
+            self.tell("waits", json!({}), Some(&why).filter(|_| self.shows()).map(String::as_str));
         }
         let Some(give_up_at_ms) = self.give_up_at_ms.get() else { return };
         let problem = self.handle.with(|election| election.problem().map(ToString::to_string));
         let warned = self.lines.warned.load(Ordering::Relaxed);
+        let grace = |what| matches!(what, Waiting::NewGroup | Waiting::Grace);
+        // Where nobody has written anything yet, a next call has to find that this one has.
         let is_long = waiting.is_some_and(|(what, left_ms)| {
-            what != Waiting::Store && left_ms.is_none_or(|left_ms| left_ms > MOMENT_MS)
+            what != Waiting::Store && left_ms.map_or(!grace(what), |left_ms| left_ms > MOMENT_MS)
         });
         let at_once = self.nonblock && (is_long || (problem.is_some() && warned));
         if at_once || now_ms() >= give_up_at_ms {
+            if let Some((what, left_ms)) = waiting.filter(|(what, _)| *what != Waiting::Lease)
+                && !self.shows()
+                && problem.is_none()
+            {
+                // That nobody leads the exit code does not tell.
+                self.tell("waits", json!({}), Some(&what.text(left_ms, None)));
+            }
             self.end(if problem.is_some() { code("failed") } else { self.conflict });
             if let Some(text) = problem.filter(|_| !warned) {
                 self.lines.warn(&text);

@@ -56,6 +56,17 @@ impl Election {
         self.plan = Plan { at_ms: now.mono_ms.saturating_add(pause_ms), action: Action::Look };
     }
 
+    /// New settings while nobody is asked: a claim that has not left yet is judged again, and what the old ones have put
+    /// off is not later than by the new ones.
+    pub(super) fn plan_by_settings(&mut self, now: Now) {
+        if self.round.take().is_some() {
+            return self.plan_look(now, 0);
+        }
+        let interval_ms = self.peer_interval_ms();
+        let jitter_ms = self.random_below(interval_ms / 10 + 1);
+        self.plan.at_ms = self.plan.at_ms.min(now.mono_ms + interval_ms + jitter_ms);
+    }
+
     pub(super) fn plan_renewal(&mut self, now: Now, after: Now) {
         let Some(term) = &self.term else { return };
         let span_ms = term.anchor.lease_ms.saturating_sub(term.anchor.margin_ms);

@@ -104,6 +104,7 @@ impl Election {
         {
             observation.distrust_store_clock();
         }
+        self.tell_date_ahead();
         if heard {
             if let Seen::Record { observation, .. } = &mut self.seen {
                 observation.rebase(&self.clocks, now);
@@ -258,6 +259,22 @@ impl Election {
         // The margin that counts is the other member's, which may be as short as the default.
         let margin_ms = anchor.margin_ms.min(anchor.lease_ms / 10);
         self.clocks.compare(facts, now.since_pessimistic_ms(anchor.sent), margin_ms);
+        self.tell_date_ahead();
+    }
+
+    /// New settings say how far the store's own clocks may be apart: what they have proven by the old ones counts no more.
+    pub(super) fn set_store_skew(&mut self, store_skew_ms: u64) {
+        if !self.clocks.set_store_skew_ms(store_skew_ms) {
+            return;
+        }
+        self.unproven = None;
+        if let Seen::Record { observation, .. } = &mut self.seen {
+            observation.forget_store_age();
+        }
+        self.tell_date_ahead();
+    }
+
+    fn tell_date_ahead(&mut self) {
         match self.clocks.date_ahead_ms() {
             Some(ahead_ms) => self.warning = Some(Problem::DateAhead { ahead_ms }),
             None => {

@@ -125,7 +125,7 @@ const LONG_WAIT: &str = "the lease object has not changed for more than two leas
      not claim it yet. If it waits out a lease that is longer than its own, this \
      passes (S7). If it does not pass, the store's answers do not prove how old the \
      object is (S6): remove the cache that answers (header Age), or what lets the \
-     header Date stand still";
+     header Date stand still or takes it away";
 
 const MOVING_TIMES: &str = "each read of the unchanged lease object shows another Last-Modified, so the wait \
      for a new lease object began again. Something between here and the store sets \

@@ -118,8 +118,14 @@ impl Election {
                 (self.grace_kind(), Some(observation.proven_at_ms(&self.clocks, now, wait_ms)))
             }
             Seen::Record { observation, reading: Reading::Lease(lease) } => {
+                if self.unproven.is_some() {
+                    // The next answer shows whether this claim may act.
+                    return Some((Waiting::Store, left_ms(next_ms)));
+                }
                 if let Some(until_ms) = self.grace_until_ms(now, lease) {
-                    return Some((self.grace_kind(), left_ms(until_ms)));
+                    // Over a record, whoever led before may have its authority still.
+                    let waiting = if lease.in_grace() { self.grace_kind() } else { Waiting::Lease };
+                    return Some((waiting, left_ms(until_ms)));
                 }
                 let own = lease.session.as_deref() == Some(&self.session);
                 if own || lease.released() {

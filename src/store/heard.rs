@@ -1,5 +1,7 @@
 //! What every answer over HTTP says about time, whichever store gave it.
 
+use std::num::IntErrorKind;
+
 use crate::calendar;
 use crate::planted::planted;
 use crate::request::{self, Response};
@@ -35,6 +37,7 @@ pub(super) fn retry_after_ms(response: &Response, facts: &Facts) -> Option<u64> 
     let text = request::text(response.headers(), "retry-after")?.trim();
     let asked_ms = match text.parse::<u64>() {
         Ok(seconds) => seconds.saturating_mul(1_000),
+        Err(error) if *error.kind() == IntErrorKind::PosOverflow => u64::MAX,
         Err(_) => calendar::read_http_date(text)?.saturating_sub(facts.date_ms?),
     };
     Some(asked_ms.min(MAX_RETRY_AFTER_MS))
@@ -54,6 +57,18 @@ mod tests {
             answer = answer.header(*name, *value);
         }
         facts(&answer.body(Body::default()).unwrap())
+    }
+
+    #[test]
+    fn a_pause_beyond_every_number_is_the_longest_one() {
+        let asked = |text: &str| {
+            let answer = http::Response::builder().header("retry-after", text);
+            let answer = answer.body(Body::default()).unwrap();
+            retry_after_ms(&answer, &facts(&answer))
+        };
+        assert_eq!(asked("300"), Some(300_000));
+        assert_eq!(asked("18446744073709551616"), Some(MAX_RETRY_AFTER_MS));
+        assert_eq!(asked("-1"), None);
     }
 
     #[test]

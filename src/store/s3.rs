@@ -209,8 +209,7 @@ impl S3 {
 
     /// The name for errors and status, such as `S3 bucket "jobs" at https://…`.
     pub fn describe(&self) -> String {
-        let origin = self.learned.borrow().address.origin(&self.bucket);
-        named(&self.bucket, &origin)
+        named(&self.bucket, &self.learned.borrow().address.shown(&self.bucket))
     }
 
     /// What one answer taught may be why the next is refused: the settings are tried again, and what is right is learned anew.

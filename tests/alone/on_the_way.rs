@@ -4,7 +4,7 @@
 use edgelect::clock::Now;
 use edgelect::config::HostClock;
 use edgelect::election::{Input, PeerAnswer, Problem, Standing, Step};
-use edgelect::store::{Facts, Outcome};
+use edgelect::store::{Facts, Outcome, Version};
 use edgelect::{Follow, Settings};
 
 use crate::alone::told::{
@@ -167,6 +167,59 @@ fn c38_what_somebody_on_the_way_said_once_stops_nobody_for_ever() {
         alone.until_written_with("\"v\"", LIVING, |_| dateless(false));
         assert!((17_000..most_ms).contains(&alone.ms), "{name}: after {} ms", alone.ms);
     }
+}
+
+/// The leader is dead, and one answer names a time that is far too late. On the way of the others is no such clock.
+fn one_wrong_date(ahead_ms: u64) -> Alone {
+    let mut alone = Alone::with_one_clock();
+    alone.reads();
+    alone.answer_with(found("\"v\"", LIVING), |alone| Facts {
+        date_ms: alone.facts().date_ms.map(|ms| ms + ahead_ms),
+        ..Facts::default()
+    });
+    alone
+}
+
+#[test]
+fn c38_a_wrong_date_of_one_answer_stops_no_single_clock_for_ever() {
+    for ahead_ms in [3_600_000, 86_400_000, 250_000_000_000_000] {
+        let mut alone = one_wrong_date(ahead_ms);
+        let (claim, _) = alone.until_written("\"v\"", LIVING);
+        assert!((17_000..60_000).contains(&alone.ms), "{ahead_ms} ms: after {} ms", alone.ms);
+        let early_ms = claim.term.unwrap().saturating_sub(alone.store_ms());
+        assert!(early_ms < 4_000, "{ahead_ms} ms: a token of {early_ms} ms from now");
+    }
+}
+
+/// An old answer that nothing marks as a cache's stands still. The step forward of the own clock is no time that passed.
+#[test]
+fn s11_an_old_date_does_not_deny_a_right_one() {
+    for old in [1, 2, 30] {
+        let mut alone = Alone::with_one_clock();
+        alone.reads();
+        alone.found("\"v\"", LIVING);
+        for _ in 0..old {
+            alone.reads();
+            let long_ago = Facts { date_ms: Some(AT_MS - 3_600_000), ..Facts::default() };
+            alone.answer_with(Outcome::Unchanged, |_| long_ago);
+        }
+        alone.from_ms += 20_000;
+        alone.until_written("\"v\"", LIVING);
+        assert!(alone.ms >= 17_000, "after {old} old answers: a claim at {} ms", alone.ms);
+    }
+}
+
+#[test]
+fn s7_a_wrong_date_of_one_answer_makes_no_grace_endless() {
+    let mut alone = Alone::with_one_clock();
+    alone.reads();
+    alone.answer(Outcome::Missing);
+    let (made, _) = alone.claims();
+    let version = Some(Version("\"c\"".to_owned()));
+    let late = Facts { date_ms: Some(AT_MS + 3_600_000), ..Facts::default() };
+    alone.answer_with(Outcome::Written { version }, |_| late);
+    alone.until_written("\"c\"", &text(&made));
+    assert!((30_000..90_000).contains(&alone.ms), "after {} ms", alone.ms);
 }
 
 /// Each event of a Worker has a clock of its own, which stands still at its last I/O.

@@ -8,7 +8,7 @@ use edgelect::status;
 use edgelect::store::{Fault, FaultKind, Outcome};
 use serde_json::{Value, json};
 
-use crate::alone::told::{Alone, LIVING, settings};
+use crate::alone::told::{AT_MS, Alone, LIVING, settings, text};
 
 fn shown(
     alone: &Alone,
@@ -42,6 +42,27 @@ fn a_record_that_is_never_claimed_is_waited_for_with_the_way_out() {
         let waiting = json!({ "reason": "closed", "untilMs": null, "message": message });
         assert_eq!(status["waiting"], waiting);
         assert!(message.contains(way_out) && status["error"] == message, "{status}");
+    }
+}
+
+/// What it shows to people: that its claim is being proven, or that it waits for whoever may still lead.
+#[test]
+fn a_claim_by_the_stores_clock_waits_for_the_store_or_for_a_lease_and_nothing_is_gone() {
+    for (ahead_ms, waiting) in [(0, None), (30_000, Some(Waiting::Lease))] {
+        let mut alone = Alone::new(&settings());
+        (alone.ahead_ms, alone.modified_ms) = (ahead_ms, Some(AT_MS));
+        alone.ms = 60_000;
+        alone.reads();
+        alone.found("\"v\"", LIVING);
+        let (claim, _) = alone.claims();
+        alone.written("\"c\"");
+        let waits = |alone: &Alone| alone.election.waiting(alone.now()).map(|(what, _)| what);
+        assert_eq!(waits(&alone), Some(Waiting::Store));
+        alone.modified_ms = Some(AT_MS + alone.ms);
+        alone.reads();
+        alone.found("\"c\"", &text(&claim));
+        assert_eq!(waits(&alone), waiting);
+        assert_eq!(alone.leads(), waiting.is_none());
     }
 }
 

@@ -160,7 +160,7 @@ fn c12_c13_patience_is_asked_for_in_seconds_or_by_a_date_and_bounded() {
         (undated("0"), Some(0)),
         (undated("86400"), Some(300_000)),
         (undated("18446744073709551615"), Some(300_000)),
-        (undated("99999999999999999999999"), None),
+        (undated("99999999999999999999999"), Some(300_000)),
         (undated("-1"), None),
         (dated("Fri, 21 Nov 2025 10:00:30 GMT"), Some(30_000)),
         (dated("Fri, 21 Nov 2025 09:00:00 GMT"), Some(0)),
@@ -206,12 +206,34 @@ fn a_status_without_the_stores_own_error_document_says_nothing_of_what_became_of
     }
 }
 
+/// R2's dashboard shows an address that ends in the bucket. Members with it and members without would be two groups.
+#[test]
+fn an_endpoint_that_names_the_bucket_is_refused() {
+    for endpoint in [
+        "https://account.r2.cloudflarestorage.com/jobs",
+        "https://account.eu.r2.cloudflarestorage.com/other",
+        "https://jobs.account.r2.cloudflarestorage.com",
+        "https://s3.eu-west-1.amazonaws.com/jobs/",
+        "https://store.example/s3/jobs",
+    ] {
+        let config = S3Config { endpoint: Some(endpoint.to_owned()), ..config() };
+        let error = S3::new(config).err().unwrap_or_else(|| panic!("{endpoint} is taken"));
+        assert!(error.to_string().contains("without the bucket"), "{endpoint}: {error}");
+    }
+    assert_eq!(
+        at("https://store.example/s3").describe(),
+        "S3 bucket \"jobs\" at https://store.example/s3"
+    );
+}
+
 #[test]
 fn c15_denied_names_the_right_that_is_missing() {
     let whole = "S3 bucket \"jobs\" at https://store.example:9000: PUT \"leader/group.json\" was \
                  answered 403 AccessDenied: the credentials need s3:PutObject on the key";
     for (operations, status, code, advice) in [
         (&[update()][..], 403, "AccessDenied", whole),
+        (&[update()][..], 403, "QuotaExceeded", "the store's code says why"),
+        (&[read()][..], 403, "InvalidObjectState", "restore the object"),
         (&all(), 403, "SignatureDoesNotMatch", "secret access key"),
         (&all(), 403, "InvalidAccessKeyId", "access key id"),
         (&all(), 401, "Unauthorized", "access key id"),

@@ -138,7 +138,7 @@ describe('two nodes', { concurrency: 4 }, () => {
     await writes(200, 'after');
     assert.equal((await get(leader, 'paused')).status, 404, 'a write that was refused is not there');
     assert.deepEqual(leader.all('suspects')[0].serverId, 'b');
-    assert.deepEqual([leader, follower].map((node) => node.all('leads').length), [1, 0], 'no lease has changed');
+    assert.equal(follower.all('leads').length, 0, 'no other member leads');
   });
 
   test('a leader that cannot reach the store fences itself and stops accepting writes, and one that was stopped comes back fenced', async () => {

@@ -48,13 +48,24 @@ test('the exit code is the command\'s own, its token is that of the term, and th
   }
 });
 
+test('where nobody has run yet -n ends with 75 and says so, and the calls after it wait out the grace together', async () => {
+  const { run, record } = await newGroup({ starts: false });
+  const first = run(['-n', ...sh('true')]);
+  assert.deepEqual(await first.ended, { code: 75, signal: null });
+  assert.match(first.shown.stderr, /^edgelect: waiting out the grace of a new group, \d+ s left; `init` avoids this/);
+  assert.ok(record(), 'what it wrote stays');
+  await until(async () => (await run(['-n', ...sh('true')]).ended).code === 0, 60_000);
+});
+
 test('where another leads -n and --wait end with 75, and a signal ends the wait; the command is never begun', async () => {
   const { elector, run, read } = await newGroup();
   await started(elector);
   const command = sh('echo begun >> "$FILE"');
   for (const [args, expected] of [[['-n'], 75], [['-n', '--conflict-exit-code', '9'], 9], [['--wait', '0'], 75], [['--wait', '300ms'], 75]]) {
+    const waiting = run(['--json', ...args, ...command]);
+    await waiting.says(/leads; its lease/);
     const startMs = performance.now();
-    assert.deepEqual(await run([...args, ...command]).ended, { code: expected, signal: null }, args.join(' '));
+    assert.deepEqual(await waiting.ended, { code: expected, signal: null }, args.join(' '));
     // Where it is not told how long to wait it gives up after 10 s.
     assert.ok(performance.now() - startMs < 9_000, args.join(' '));
   }

@@ -86,7 +86,7 @@ test('watch prints each change once, with --json as an object a line, until a si
   assert.deepEqual([code, stdout], [2, ''], 'what is wrong is no change of a group');
 });
 
-test('keys, the region and the endpoint come from a profile of AWS\'s files, where no variable has them', async () => {
+test('keys, the region and the endpoint come from a profile of AWS\'s files, where it is named or no variable has them', async () => {
   const group = await newGroup();
   const file = (name, text) => {
     fs.writeFileSync(path.join(folder, name), text);
@@ -98,12 +98,15 @@ test('keys, the region and the endpoint come from a profile of AWS\'s files, whe
   };
   const variables = { ...group.variables(), EDGELECT_ACCESS_KEY_ID: '', EDGELECT_SECRET_ACCESS_KEY: '', ...files };
   const signed = (key, region) => `Credential=${key}/${new Date().toISOString().slice(0, 10).replaceAll('-', '')}/${region}/s3/`;
+  const otherKeys = (family) => ({ [`${family}_ACCESS_KEY_ID`]: 'otherkey', [`${family}_SECRET_ACCESS_KEY`]: 'hidden', [`${family}_SESSION_TOKEN`]: 'hidden' });
   for (const [args, more, code, found] of [
     [['--profile', 'night'], {}, 3, signed('nightkey', 'eu-north-1')],
     [['--profile', 'place'], { EDGELECT_ENDPOINT: '' }, 3, signed('placekey', 'eu-south-1')],
     [['--profile', 'away'], {}, 3, signed('awaykey', 'eu-north-1')],
     [['--profile', 'away'], { EDGELECT_ENDPOINT: '', AWS_ENDPOINT_URL: store.endpoint, AWS_DEFAULT_REGION: 'us-west-2' }, 3, signed('awaykey', 'us-west-2')],
     [[], { AWS_PROFILE: 'script' }, ...(npmOnly.skip ? [2, /^edgelect: profile "script": it has no aws_access_key_id/] : [3, 'Credential=scriptkey/'])],
+    [['--profile', 'night'], { ...otherKeys('EDGELECT'), ...otherKeys('AWS') }, 3, signed('nightkey', 'eu-north-1')],
+    [['--profile', 'none'], otherKeys('AWS'), 2, /^edgelect: profile "none": /],
     [['--profile', 'half'], {}, 2, /^edgelect: profile "half": /],
     [['--profile', 'none'], {}, 2, /^edgelect: profile "none": /],
     [[], {}, 2, /^edgelect: EDGELECT_ACCESS_KEY_ID = \(not set\)/],

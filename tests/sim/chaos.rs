@@ -1,5 +1,6 @@
 //! What befalls the members, the clocks and the object in a schedule, until it heals.
 
+use edgelect::Follow;
 use edgelect::config::{Config, Settings};
 use edgelect::election::Input;
 use edgelect::lease::Reading;
@@ -204,7 +205,7 @@ impl Schedule {
         }
     }
 
-    /// Another lease in mid-term, shorter or longer, within the group's `maxLease`.
+    /// Another lease in mid-term, shorter or longer, within the group's `maxLease`, and now and then another way to follow.
     fn configure(&mut self, machine: usize) {
         let config = &self.world.machines[machine].config;
         let lease_ms = self.world.chance.pick(&self.leases_ms);
@@ -215,6 +216,12 @@ impl Schedule {
             leader_timeout_ms: Some(lease_ms),
             peer_timeout_ms: Some((lease_ms / 5).max(50)),
             margin_ms: Some(lease_ms.div_ceil(parts.max(2))),
+            follow: Some(match self.world.now_ms % 8 {
+                0 => Follow::Frugal,
+                1 => Follow::Balanced,
+                2 => Follow::Tight,
+                _ => config.follow,
+            }),
             ..self.settings[machine].clone()
         };
         let sustain_ms = config.sustain_ms;

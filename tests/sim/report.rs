@@ -13,7 +13,7 @@ listed! {
         Denied, DeniedAfter, Misconfigured, MisconfiguredAfter, NotFound, Gateway, EtagMissing,
         EtagWeak, EtagStar, EtagUnquoted, CutShort, Oversized, ErrorDocument, LateAnswer,
         OwnWriteRefused, MatchOnAbsent, StaleRead, StaleUnchanged, MovingTime, Relayed,
-        CachedDate, Undated, Redirected, SignedAnew, KeysExpired, CutRequests, CutAnswers, Outage,
+        CachedDate, LateDate, Undated, Redirected, SignedAnew, KeysExpired, CutRequests, CutAnswers, Outage,
         Deleted, RolledBack, Garbage, ForeignRecord, NewerFormat, Crash, Restart, Pause, Suspend,
         StepBack, StepForward, HeldClock, WildClocks, Resign, Stop, Configure, CronTick,
         DoubledTick, LateTick, VanishedIsolate, TwinIdentity, SlotTrigger, SlotSkipped,

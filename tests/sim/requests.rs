@@ -440,6 +440,11 @@ impl World {
                 facts.date_ms = facts.date_ms.map(|date_ms| date_ms - old_ms);
             }
         }
+        let due = |at_ms: &mut u64| read && *at_ms <= self.now_ms && facts.date_ms.is_some();
+        if self.store.manners.late_date_at_ms.take_if(due).is_some() && !self.healed {
+            self.tally.fault(Kind::LateDate);
+            facts.date_ms = facts.date_ms.map(|date_ms| date_ms + 3_600_000);
+        }
         if facts.date_ms.is_some() && self.chance.per_mille(undated) {
             self.tally.fault(Kind::Undated);
             facts.date_ms = None;

@@ -114,6 +114,7 @@ impl Schedule {
         manners.unchanged = between.unchanged;
         // A trigger lives too short to know such a time for what it is: it leaves its slot out, and heals nothing.
         manners.moving = between.moving && !manners.unmodified && !slots && !crons;
+        manners.late_date_at_ms = (seed % 32 == 21 && !slots).then_some(seed * 7_919 % 200_000);
         let by_storage = outside > 0 && !slots && seed % 4 == 1;
         let contract = group.contract(&manners, wild, by_storage);
         let mut world = World::new(seed, manners, contract);
@@ -350,7 +351,10 @@ impl Schedule {
         // what it is.
         let moving = self.world.store.manners.moving;
         let moving_ms = if moving { 6 * grace_ms.max(6_000) } else { 0 };
-        let local_ms = local_ms + moving_ms;
+        // A single clock's wait begins anew once some answers have denied a `Date`.
+        let denied_ms =
+            if self.world.oracle.contract.late_date { 4 * intervals_ms + grace_ms } else { 0 };
+        let local_ms = local_ms + moving_ms + denied_ms;
         local_ms + local_ms / 10
     }
 }
@@ -376,7 +380,8 @@ fn draw_manners(chance: &mut Chance, group: &Group) -> Manners {
 
 impl Group {
     fn contract(&self, manners: &Manners, wild: bool, by_storage: bool) -> Contract {
-        let dated = !manners.undated && manners.undated_per_mille == 0 && !by_storage;
+        let told = !manners.undated && manners.late_date_at_ms.is_none();
+        let dated = told && manners.undated_per_mille == 0 && !by_storage;
         let known = !manners.unmodified && !manners.moving;
         Contract {
             worst_ppm: self.worst_ppm,
@@ -384,6 +389,7 @@ impl Group {
             shortest_lease_ms: self.leases_ms.iter().copied().min().unwrap_or(0),
             dated: !manners.undated,
             always_dated: dated,
+            late_date: manners.late_date_at_ms.is_some(),
             timely: (manners.cached_ms == 0 || known) && !by_storage,
             // Such a storage tells no time of a record that came by a relay.
             changes_told: known && !by_storage,

@@ -68,6 +68,14 @@ impl S3Config {
         };
         let mut address = Address::endpoint(endpoint)?;
         let aws = aws_region(&address.host).is_some();
+        let last = address.prefix.rsplit('/').next().unwrap_or_default();
+        let r2 = address.host.ends_with(".r2.cloudflarestorage.com");
+        let in_host = r2 && address.host.starts_with(&format!("{}.", self.bucket));
+        if in_host || !last.is_empty() && (aws || r2 || last == self.bucket) {
+            // The object would lie below a second name of the bucket, and two groups would each have a leader.
+            let rule = "names the store without the bucket, which is an option of its own";
+            return Err(refuse("endpoint", &without_secrets(endpoint), rule));
+        }
         address.bucket_in_host = aws && !self.bucket.contains('.');
         Ok(Checked { address: self.styled(address)?, by_region: false, region })
     }
@@ -177,6 +185,11 @@ impl Address {
     pub fn service(host: String) -> Self {
         let (prefix, port) = (String::new(), None);
         Self { secure: true, host, port, prefix, bucket_in_host: false }
+    }
+
+    /// Where the buckets are, for people.
+    pub fn shown(&self, bucket: &str) -> String {
+        self.origin(bucket) + &self.prefix
     }
 
     /// Scheme, host and port, for people too.

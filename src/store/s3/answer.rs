@@ -103,7 +103,7 @@ impl Exchange {
                 ),
             },
             // Another version than the one we asked about was not seen unchanged (S6).
-            (304, Some(unless)) if version.as_ref().is_none_or(|found| found == unless) => {
+            (304, Some(unless)) if version.as_ref().is_none_or(|found| same(found, unless)) => {
                 Outcome::Unchanged
             }
             (304, _) => reject(FaultKind::Nonsense, "nothing was asked that this could answer"),
@@ -218,7 +218,7 @@ impl Exchange {
             }
             400 | 405 if from_store => reject(
                 FaultKind::Misconfigured,
-                "the store cannot do this as it is set up; check endpoint, bucket, region and key",
+                "the store cannot do this as it is set up, and its code says why; check endpoint, bucket, region and key",
             ),
             _ if writes => unknown(FaultKind::Nonsense, "the record is read back"),
             _ => reject(FaultKind::Nonsense, "an S3 store answers otherwise; check the endpoint"),
@@ -234,6 +234,9 @@ impl Exchange {
                 "check the secret access key and the region, and that nothing on the way changes the request"
             }
             ("InvalidAccessKeyId" | "Unauthorized", _) => "check the access key id",
+            ("InvalidObjectState", _) => {
+                "a lifecycle rule has moved the object to an archive; restore the object, and leave its key out of the rule"
+            }
             (_, Operation::Delete) => {
                 "the credentials need s3:DeleteObject on the keys below lockfilePath: until they have it old epochs \
                  pile up, and more than 16,000 are an error"
@@ -244,7 +247,13 @@ impl Exchange {
             }
             (_, Operation::Write { .. }) => "the credentials need s3:PutObject on the key",
         };
-        text.to_owned()
+        // A used-up quota or a closed account comes with the same status.
+        let rights = ["", "AccessDenied", "Forbidden"].contains(&code) || !text.starts_with(RIGHTS);
+        if rights {
+            text.to_owned()
+        } else {
+            format!("the store's code says why. If it means rights: {text}")
+        }
     }
 
     /// A fault of this exchange: store, operation, status, the store's code, what to do.
@@ -270,6 +279,8 @@ fn judge_body(format: Format, body: &Body) -> Reading {
 }
 
 const FRIENDLY_ERROR: &str = "an error came with the status of a success";
+
+const RIGHTS: &str = "the credentials need";
 
 const NO_DOCUMENT: &str = "this has no error document, so it may not be the S3 store that answered; check the endpoint \
                            and what is on the way";
@@ -327,6 +338,11 @@ fn version(response: &Response) -> Option<Version> {
     let text = request::text(response.headers(), "etag")?;
     (request::count(response.headers(), "etag") == 1 && is_version(text))
         .then(|| Version(text.to_owned()))
+}
+
+/// Whether these are one ETag. Something on the way may take the quotes away or add them.
+fn same(one: &Version, other: &Version) -> bool {
+    one.0.trim_matches('"') == other.0.trim_matches('"')
 }
 
 /// Whether a text is one strong ETag. Some stores leave the quotes out. Weak ones never match an `If-Match`, and
