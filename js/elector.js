@@ -14,7 +14,7 @@ import { Log } from './log.js';
 import { fetchWith } from './peer-tls.js';
 import { diagnose } from './probe.js';
 import { checkNoBinding } from './r2.js';
-import { CALLBACKS, FIXED, HAS_PAGE, INSIDE, Pace, SAMPLES, SHARED, STARTS, Work, calledBack } from './shared.js';
+import { CALLBACKS, FAILED, FIXED, HAS_PAGE, INSIDE, Pace, REMOVED, SAMPLES, SHARED, STOP_LATER, Work, calledBack } from './shared.js';
 import { SlotRuns } from './slots.js';
 import { STORAGES } from './storage.js';
 
@@ -136,7 +136,7 @@ export class Elector {
   #finished = null;
   #finish = null;
   #stopping = false;
-  #starts = 0;
+  #stopsLater = false;
   /** The signals that stop this session. */
   #stoppers = new Set();
   /** Whether a signal has told the process to end: nothing is begun any more. */
@@ -154,6 +154,7 @@ export class Elector {
   #leads = { count: 0 };
   #startedByLead = false;
   [INSIDE] = false;
+  [REMOVED] = false;
   #resigning = [];
   #failure = null;
   #log;
@@ -223,9 +224,8 @@ export class Elector {
     return checked(this.#settings);
   }
 
-  /** How often it was started. */
-  get [STARTS]() {
-    return this.#starts;
+  get [FAILED]() {
+    return this.#failure !== null;
   }
 
   start(options) {
@@ -251,6 +251,11 @@ export class Elector {
   }
 
   async stop(options) {
+    return this[STOP_LATER](undefined, options);
+  }
+
+  /** Stops when its turn has come; until then it leads, and its work goes on. What starts it meanwhile begins a new session. */
+  async [STOP_LATER](turn, options) {
     const { read, throwWrong } = lenient();
     read(() => callOptions(options, STOP_OPTIONS, 'stop'));
     const signal = read(() => signalOf(options));
@@ -261,6 +266,11 @@ export class Elector {
     this.#leads = { count: 0 };
     const [engine, finished, inside] = [this.#engine, this.#finished, this[INSIDE]];
     if (!engine) return throwWrong();
+    if (turn) {
+      this.#stopsLater = true;
+      await turn;
+      if (engine !== this.#engine) return throwWrong();
+    }
     // One that has run out unnoticed is none: its work is waited for here. A callback that hears of it may end this session and
     // begin another one, which is not the one to stop.
     const held = this.#fence !== null && this.#fence.remaining > 0;
@@ -482,6 +492,7 @@ export class Elector {
       throw new EdgelectError(message, { code: 'EDGELECT_CONFIG', field: 'runScheduled' });
     }
     if (this.#unfenced) throw unfencedError('runScheduled');
+    if (this[REMOVED]) throw removedError();
     if (this.#ending) throw endingError();
     const schedule = scheduleOf(slot, options);
     let engine;
@@ -494,7 +505,7 @@ export class Elector {
         troubled = this.#hearTrouble(event, troubled);
         onEvent(event);
       };
-      engine = this.#newEngine(hear, schedule, () => this.#questions.turn(engine));
+      engine = this.#newEngine(hear, { schedule, onTurn: () => this.#questions.turn(engine) });
       this.#slotEngines.add(engine);
       this.#noteSession(engine);
       return engine;
@@ -545,7 +556,7 @@ export class Elector {
     if (this.#unfenced) throw unfencedError('init');
     let engine;
     const made = new Promise((resolve, reject) => {
-      engine = this.#newEngine(({ error }) => (error ? reject(error) : resolve()));
+      engine = this.#newEngine(({ error }) => (error ? reject(error) : resolve()), { unref: false });
       engine.init();
     });
     try {
@@ -590,7 +601,7 @@ export class Elector {
       engine = this.#newEngine((event) => {
         if (event.type === 'asked') ({ receipt } = event);
         else if (event.type === 'finished') event.error ? reject(event.error) : resolve(receipt);
-      });
+      }, { unref: false });
       engine.operate(JSON.stringify(order));
     });
     try {
@@ -609,7 +620,7 @@ export class Elector {
       if (typeof hear !== 'function') throw wrongOption(name, hear, 'must be a function');
     }
     signal?.throwIfAborted();
-    return diagnose((onEvent) => this.#newEngine(onEvent), toJson({ races, age }), { onBegin, onStep, signal });
+    return diagnose((onEvent) => this.#newEngine(onEvent, { unref: false }), toJson({ races, age }), { onBegin, onStep, signal });
   }
 
   async handleRequest(request) {
@@ -653,8 +664,9 @@ export class Elector {
     await this.stop();
   }
 
-  #newEngine(onEvent, schedule, onTurn) {
-    return new Engine({ ...this.#place(), schedule, onEvent, onTurn });
+  /** A call that is waited for keeps the process alive whatever `unref` says. */
+  #newEngine(onEvent, how) {
+    return new Engine({ ...this.#place(), onEvent, ...how });
   }
 
   /** Where the group's objects are, and how they are reached. */
@@ -677,9 +689,11 @@ export class Elector {
    * nothing where a later stop had the last word. */
   async #started(signal, { byLead = false } = {}) {
     signal?.throwIfAborted();
-    this.#starts += 1;
+    if (this[REMOVED]) throw removedError();
+    // Whoever else starts it wants it to go on after the last `lead` is over.
+    if (!byLead) this.#startedByLead = false;
     const stops = this.#stops;
-    const ends = () => this.#stopping || this.#failure !== null || !this.#engine.alive;
+    const ends = () => this.#stopping || this.#stopsLater || this.#failure !== null || !this.#engine.alive;
     while (this.#engine && ends()) await unlessAborted(this.#finished, signal);
     signal?.throwIfAborted();
     // A stop that came meanwhile has the last word.
@@ -690,12 +704,12 @@ export class Elector {
   }
 
   #begin() {
-    const engine = this.#newEngine((event) => this.#onEvent(engine, event), undefined, () => this.#onTurn(engine));
+    const engine = this.#newEngine((event) => this.#onEvent(engine, event), { onTurn: () => this.#onTurn(engine) });
     this.#engine = engine;
     this.#noteSession(engine);
     this.#troubled = false;
     this.#stoppers = new Set();
-    this.#stopping = false;
+    [this.#stopping, this.#stopsLater] = [false, false];
     this.#failure = null;
     this.#callbackErrors.clear();
     this.#finished = new Promise((resolve) => {
@@ -931,7 +945,7 @@ export class Elector {
 
   async #openCheckpoint(term, key, engine) {
     if (this.#unfenced) throw unfencedError('a checkpoint');
-    return openCheckpoint(term, key, () => this.#place(), () => engine.status().session);
+    return openCheckpoint(term, key, () => ({ ...this.#place(), unref: false }), () => engine.status().session);
   }
 
   #onAcquired(number) {
@@ -1026,7 +1040,7 @@ export class Elector {
     this.#goOn?.();
     this.#goOn = null;
     this.#engine = null;
-    this.#stopping = false;
+    [this.#stopping, this.#stopsLater] = [false, false];
     this.#finish();
     for (const given of this.#resigning.splice(0)) given();
     const waits = this.#waiters.size > 0;
@@ -1142,6 +1156,9 @@ const storeError = ({ message, status, storeCode, cause, public: shown }) => {
 
 const stoppedError = () =>
   new EdgelectError('the elector is not running: call start() first', { code: 'EDGELECT_STOPPED' });
+
+const removedError = () =>
+  new EdgelectError('the elector was removed from its Electors: add the group again', { code: 'EDGELECT_STOPPED' });
 
 const endingError = () =>
   new EdgelectError('a signal has told this process to end, so that nothing is begun', { code: 'EDGELECT_STOPPED' });

@@ -4,7 +4,7 @@ import { checkGroup, limitsOf, show } from './engine.js';
 import { STOP_OPTIONS, callOptions, lenient, optionsOf, signalOf, toJson, unlessAborted, wrongOption } from './errors.js';
 import { METRICS_PATH, PAGE_PATH, STATUS_PATH, showing, urlOf } from './health.js';
 import { hasSingleClock, ownTimers } from './host.js';
-import { CALLBACKS, HAS_PAGE, INSIDE, Judgement, Room, SAMPLES, SHARED, STARTS, SharedBudget, SharedTimers, Work, callbacksOf } from './shared.js';
+import { CALLBACKS, HAS_PAGE, INSIDE, Judgement, REMOVED, Room, SAMPLES, SHARED, STOP_LATER, SharedBudget, SharedTimers, Work, callbacksOf } from './shared.js';
 
 const TAKES = 'an Electors takes an object with storage and the options that its groups have in common';
 /** The options that one runtime or one storage has, so that no group has others. */
@@ -104,6 +104,7 @@ export class Electors {
   async remove(lockfilePath, options) {
     const group = this.#groups.get(lockfilePath);
     if (!group) return false;
+    group.elector[REMOVED] = true;
     // One with a wrong option has stopped all the same.
     const wrong = await group.elector.stop(options).catch((error) => {
       if (error?.code !== 'EDGELECT_CONFIG') throw error;
@@ -124,6 +125,8 @@ export class Electors {
     const { read, throwWrong } = lenient();
     read(() => callOptions(options, STOP_OPTIONS, 'stop'));
     const signal = read(() => signalOf(options));
+    // One listener for all of them.
+    const ofEach = typeof options === 'object' && options !== null ? { ...options, signal: undefined } : options;
     const { maxRequestsPerSecond: rate } = JSON.parse(this.#limits);
     const apartMs = Math.max(RELEASES_APART_MS, rate ? 1_000 / rate : 0);
     // Its own: with `unref` the shared one would let the process end before all leases are released.
@@ -136,17 +139,11 @@ export class Electors {
       const leads = elector.isLeader();
       const ms = leads ? releases * apartMs : 0;
       if (leads) releases += 1;
-      const starts = elector[STARTS];
-      const stopped = async () => {
-        // Until then it leads, and its work goes on.
-        if (ms > 0) await new Promise((resolve) => timers.set(ms, resolve));
-        // The last word counts.
-        if (elector[STARTS] === starts) await elector.stop(options);
-      };
-      return ms > 0 ? unlessAborted(stopped(), signal) : stopped();
+      const turn = ms > 0 ? new Promise((resolve) => timers.set(ms, resolve)) : undefined;
+      return elector[STOP_LATER](turn, ofEach);
     });
-    const ending = Promise.allSettled(stops);
-    const failed = (await (inside ? Promise.allSettled([stops[0]]) : ending)).find(({ status }) => status === 'rejected');
+    const ending = inside ? Promise.allSettled([stops[0]]) : unlessAborted(Promise.allSettled(stops), signal);
+    const failed = (await ending).find(({ status }) => status === 'rejected');
     if (failed) throw failed.reason;
     throwWrong();
   }

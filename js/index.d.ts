@@ -460,7 +460,8 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * multiple: of machines whose clocks differ, one that fires before it and one after it mean two slots.
    * Each call is a session of its own, so the elector must not be started. A job that throws gives the outcome
    * `failed`, and does not reject.
-   * `stop`, `status` and the callbacks know nothing of it, but `onError` hears of a store that fails; its `signal` ends it.
+   * `stop`, `status` and the callbacks know nothing of it, but `onError` hears of a store that fails again and again; one that
+   * fails for good rejects this call. Its `signal` ends it.
    * @throws EdgelectError `EDGELECT_CONFIG` for options, `EDGELECT_SLOT` for a slot ahead of the store's clock,
    * `EDGELECT_STORE` if the store can't be used, `EDGELECT_TRAP`; the signal's reason once that fired. */
   runScheduled<T>(

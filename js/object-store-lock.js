@@ -2,7 +2,7 @@
 import { bucketOf } from './bucket.js';
 import { plainOf } from './checkpoint.js';
 import { leaderElection, unheldNumber } from './engine.js';
-import { EdgelectError, callOptions, optionsOf, signalOf, textOf, wrongOption } from './errors.js';
+import { EdgelectError, callOptions, optionsOf, signalOf, textOf, unlessAborted, wrongOption } from './errors.js';
 import { bytesOf, validEtag } from './host.js';
 import { Objects } from './objects.js';
 import { checkNoBinding } from './r2.js';
@@ -27,7 +27,7 @@ export const objectStoreLock = (options) => {
     const body = new TextEncoder().encode(recordText(record));
     // What nobody reads would keep the group from a leader until an elector heals it.
     if (body.length > MAX_RECORD_BYTES) throw wrongOption('record', record, `has ${body.length} bytes as JSON, and a record at most ${MAX_RECORD_BYTES}`);
-    const written = await storage.putIfMatch(key, body, etag, { signal });
+    const written = await unlessAborted(storage.putIfMatch(key, body, etag, { signal }), signal);
     if (written) return { etag: validEtag(written) ?? null };
     const what = etag === null ? 'exists already' : 'is not what it was any more';
     throw new EdgelectError(`${place} ${what}: somebody else wrote it, or an earlier attempt of this write did; read it`, {
@@ -36,7 +36,8 @@ export const objectStoreLock = (options) => {
   };
   return Object.freeze({
     async get(options) {
-      const found = await storage.get(key, { signal: waits(options, 'get') });
+      const signal = waits(options, 'get');
+      const found = await unlessAborted(storage.get(key, { signal }), signal);
       if (found === null || found === undefined) return null;
       return readFound(found, place);
     },

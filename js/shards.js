@@ -3,13 +3,13 @@ import { Electors } from './electors.js';
 import { newShards, shardPaths } from './engine.js';
 import { EdgelectError, callOptions, optionsOf, signalOf, toJson, wrongOption } from './errors.js';
 import { isLocker, unfencedError } from './locker.js';
-import { FIXED, HAS_PAGE, INSIDE, Pace, SHARED, calledBack, callbacksOf } from './shared.js';
+import { FAILED, FIXED, HAS_PAGE, INSIDE, Pace, SHARED, calledBack, callbacksOf } from './shared.js';
 
 const OWN = ['prefix', 'shards', 'onAcquire', 'onLose'];
 /** The timings decide how the shards are watched; the rest of an elector's options belongs to it. */
 const ELECTOR_ONLY = ['peerTls', 'heartbeat', 'maxConnections', 'maxRequestsPerSecond', ...FIXED];
 /** How many shards are initialized at once, at most. */
-const MOST_INITS = 16;
+const MOST_INITS = 10;
 
 export class Shards {
   #options;
@@ -75,7 +75,9 @@ export class Shards {
     try {
       signal?.throwIfAborted();
       const stops = this.#stops;
-      while (this.#ending) await this.#ending;
+      // One that has failed ends by itself, and is not joined.
+      const dies = () => this.#session?.electors.some((elector) => elector[FAILED]);
+      while (this.#ending || dies()) await (this.#ending ?? this.#session.ended.catch(() => {}));
       signal?.throwIfAborted();
       if (stops !== this.#stops) return undefined;
       // Somebody may have started it meanwhile.

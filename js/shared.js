@@ -12,8 +12,14 @@ export const HAS_PAGE = Symbol('page');
 /** Under this an elector gives what its metrics are made of. */
 export const SAMPLES = Symbol('samples');
 
-/** Under this an elector says how often it was started. */
-export const STARTS = Symbol('starts');
+/** Under this an elector is told to stop when a promise has settled. */
+export const STOP_LATER = Symbol('stopLater');
+
+/** Under this an elector says whether its session has failed. */
+export const FAILED = Symbol('failed');
+
+/** Under this an elector knows that its `Electors` has it no more. */
+export const REMOVED = Symbol('removed');
 
 /** Under this an elector says whether a callback or the work runs its first, synchronous part: who stops it there is waited for,
  * and must not wait for themselves. */

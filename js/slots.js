@@ -86,7 +86,12 @@ export class SlotRuns {
 
   #onAcquired({ term: token, slot, previous = null }) {
     if (this.#term) this.#onLost(this.#term.token, 'expired');
-    const resign = () => this.#term === term && this.#engine.stop(false);
+    const resign = () => {
+      if (this.#term !== term) return;
+      this.#engine.stop(false);
+      // While the engine tells of an event, it tells of the end afterwards.
+      if (this.#term === term) this.#noteEnd(term, 'stopped');
+    };
     const fence = new Fence(this.#engine, token, {
       onOver: (reason) => this.#onLost(token, reason),
       onSeen: (reason) => this.#noteEnd(term, reason),

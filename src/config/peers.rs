@@ -111,7 +111,9 @@ impl Peers {
         if let Some(bad) = hosts.iter().find(|host| Place::of(host).is_none()) {
             let rule = "must be host names, .example.com for all below it, IP addresses, or networks such as 10.0.0.0/8, \
                         without scheme, port or path";
-            return refuse("peerHosts", &quoted(first(bad, 60)), rule);
+            // A password may stand before an @.
+            let shown = if bad.contains('@') { "(not shown)" } else { &quoted(first(bad, 60)) };
+            return refuse("peerHosts", shown, rule);
         }
         let trust = settings.trust.unwrap_or_default();
         if trust == PeerTrust::S3lect && secrets.is_set() {

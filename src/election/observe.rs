@@ -365,7 +365,8 @@ impl Election {
         self.unproven = None;
         self.seen = Seen::Absent;
         self.seen_sent_ms = sent.mono_ms;
-        if !(self.unwritten && creating) {
+        let contradicted = self.problem == Some(Problem::Contradicted);
+        if !contradicted && !(self.unwritten && creating) {
             (self.problem, self.unwritten) = (None, false);
         }
         self.name_leader(None);

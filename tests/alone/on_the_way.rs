@@ -169,6 +169,24 @@ fn c38_what_somebody_on_the_way_said_once_stops_nobody_for_ever() {
     }
 }
 
+#[test]
+fn a_store_that_shows_nothing_and_refuses_each_creation_is_told_for_as_long_as_it_does() {
+    let mut alone = Alone::new(&settings());
+    let told = |alone: &Alone| alone.election.problem() == Some(&Problem::Contradicted);
+    let mut answers = Vec::new();
+    for _ in 0..40 {
+        let outcome = match alone.step() {
+            Step::Read { .. } => Outcome::Missing,
+            Step::Claim { .. } => Outcome::Refused,
+            other => panic!("{other:?}"),
+        };
+        alone.answer(outcome);
+        answers.push(told(&alone));
+    }
+    let first = answers.iter().position(|told| *told).expect("it is told");
+    assert!(answers[first..].iter().all(|told| *told), "{answers:?}");
+}
+
 /// The leader is dead, and one answer names a time that is far too late. On the way of the others is no such clock.
 fn one_wrong_date(ahead_ms: u64) -> Alone {
     let mut alone = Alone::with_one_clock();

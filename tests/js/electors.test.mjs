@@ -306,6 +306,31 @@ test('a stop with a wrong option stops all groups, and then says so', async () =
   await assert.rejects(electorsOf({ storage: new MemoryStorage() }).stop({ relase: false }), { code: 'EDGELECT_CONFIG', field: 'relase' });
 });
 
+test('work that was there when all of them were stopped ends, though somebody leads once more meanwhile', async () => {
+  const names = namesOf(3);
+  const { storage } = await storageOf(names);
+  const electors = electorsOf({ storage });
+  const led = leadAll(electors, names);
+  await runtime.pass(10_000);
+  const stopping = electors.stop();
+  const more = names.map((name) => electors.get(name).lead(({ token }) => token));
+  const tokens = await runtime.passing(Promise.all(more));
+  await runtime.passing(stopping);
+  assert.deepEqual([led.length, new Set(tokens).size > 0, names.map((name) => electors.get(name).status().role)], [3, true, Array(3).fill('stopped')]);
+});
+
+test('a group that was removed begins nothing out of sight', async () => {
+  const { storage } = await storageOf(['a']);
+  const electors = electorsOf({ storage });
+  const elector = electors.add('a');
+  const removed = runtime.passing(electors.remove('a'));
+  for (const call of [() => elector.start(), () => elector.lead(() => {}), () => elector.runScheduled(1, () => {})]) {
+    await assert.rejects(runtime.passing(call()), { code: 'EDGELECT_STOPPED', message: /removed from its Electors/ });
+  }
+  assert.equal(await removed, true);
+  assert.equal(await runtime.passing(electors.add('a').lead(() => 'led')), 'led');
+});
+
 test('a group that is started after the stop of all of them goes on', async () => {
   const names = namesOf(3);
   const { storage } = await storageOf(names);

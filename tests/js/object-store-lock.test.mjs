@@ -95,6 +95,14 @@ test('a conflict is what the store says of the condition, what is not known is t
   await assert.rejects(over(storage, 'ha/leader').get(), { code: 'EDGELECT_STORE', message: /no credentials today/ });
 });
 
+test('a signal ends the waiting, also for a storage that does not know it', async () => {
+  const never = () => new Promise(() => {});
+  const lock = over({ get: never, putIfMatch: never }, 'x');
+  for (const call of [(how) => lock.get(how), (how) => lock.create(record('a'), how), (how) => lock.update('"e"', record('a'), how)]) {
+    await assert.rejects(within(call({ signal: AbortSignal.timeout(20) })), { name: 'TimeoutError' });
+  }
+});
+
 test('a signal ends the waiting, and the request', async () => {
   const store = await kept(startLiar('silent'));
   const lock = over(new S3Storage({ ...bucketOptions, endpoint: store.endpoint }), 'ha/leader');

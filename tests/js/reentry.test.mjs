@@ -356,23 +356,25 @@ test('a session that a callback begins is not ended, and not forgotten, by the e
   }
 });
 
-test('a start within onError begins anew, though the store has just ended the session', async () => {
-  const storage = await newGroup();
-  let refuses = true;
-  const refusal = Object.assign(new Error('no network'), { name: 'NotCapable' });
-  const get = (key) => {
-    if (refuses) throw refusal;
-    return storage.get(key);
-  };
-  const elector = member({ get, putIfMatch: (...how) => storage.putIfMatch(...how) }, {
-    onError: () => {
-      refuses = false;
-      return elector.start();
-    },
-  });
-  await assert.rejects(elector.start(), { code: 'EDGELECT_STORE' });
-  await leads(elector);
-  await elector.stop();
+test('a start within onError begins anew, though the store has just ended the session, whoever began that', async () => {
+  for (const call of ['start', 'lead']) {
+    const storage = await newGroup();
+    let refuses = true;
+    const refusal = Object.assign(new Error('no network'), { name: 'NotCapable' });
+    const get = (key) => {
+      if (refuses) throw refusal;
+      return storage.get(key);
+    };
+    const elector = member({ get, putIfMatch: (...how) => storage.putIfMatch(...how) }, {
+      onError: () => {
+        refuses = false;
+        return elector.start();
+      },
+    });
+    await assert.rejects(call === 'lead' ? elector.lead(() => {}) : elector.start(), { code: 'EDGELECT_STORE' });
+    await leads(elector);
+    await elector.stop();
+  }
 });
 
 test('a start that nobody waits for and its own signal ends is no unhandled rejection where onError is given', async () => {

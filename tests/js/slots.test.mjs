@@ -114,6 +114,15 @@ test('a job that was told to stop is done if it ends before its lease does, and 
   }
 });
 
+test('a job that resigns at once hears of it at once', async () => {
+  let seen;
+  const { outcome } = await member(slotGroup()).runScheduled(slot(1), (term) => {
+    term.resign();
+    seen = [term.signal.aborted, term.remaining()];
+  });
+  assert.deepEqual([outcome, seen], ['done', [true, 0]]);
+});
+
 test('the signal of a job is over when that of its caller is, before any timer has run', async () => {
   // Within the event that begins the job, and after it.
   for (const wait of [() => {}, () => pause(1)]) {
