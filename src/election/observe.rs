@@ -366,7 +366,7 @@ impl Election {
         self.seen = Seen::Absent;
         self.seen_sent_ms = sent.mono_ms;
         let contradicted = self.problem == Some(Problem::Contradicted);
-        if !contradicted && !(self.unwritten && creating) {
+        if !(contradicted || self.unwritten && creating) {
             (self.problem, self.unwritten) = (None, false);
         }
         self.name_leader(None);
