@@ -498,14 +498,14 @@ export class Elector {
     let engine;
     const checkpoint = (own, key) => this.#openCheckpoint(own, key, engine);
     const newTerm = (token, hooks) => new Term(token, { ...hooks, checkpoint });
-    const runs = new SlotRuns({ job, newTerm, noteEnd, endTerm, signal, unref: this.#unref });
+    const runs = new SlotRuns({ job, newTerm, noteEnd, endTerm, signal });
     const open = (onEvent) => {
       let troubled = false;
       const hear = (event) => {
         troubled = this.#hearTrouble(event, troubled);
         onEvent(event);
       };
-      engine = this.#newEngine(hear, { schedule, onTurn: () => this.#questions.turn(engine) });
+      engine = this.#newEngine(hear, { schedule, unref: false, onTurn: () => this.#questions.turn(engine) });
       this.#slotEngines.add(engine);
       this.#noteSession(engine);
       return engine;

@@ -57,7 +57,7 @@ export class Electors {
     if (typeof lockfilePath !== 'string') throw wrongOption('lockfilePath', lockfilePath, 'must be a text: the key of the lease object');
     const [timers, budget, judgement, room] = [this.#timers, this.#budget, this.#judgement, this.#room];
     const work = this.#works.get(lockfilePath) ?? new Work();
-    const shared = Object.assign(own[SHARED] ?? {}, { timers, budget, judgement, room, work, delayMs: 0 });
+    const shared = Object.assign(own[SHARED] ?? {}, { timers, unref: this.#options.unref, budget, judgement, room, work, delayMs: 0 });
     const elector = new Elector({ ...this.#optionsOf(lockfilePath), ...ofItsOwn(own), ...callbacksOf(own), [SHARED]: shared });
     const { frequentInterval } = elector.config;
     const there = this.#groups.get(lockfilePath);
@@ -107,8 +107,10 @@ export class Electors {
     group.elector[REMOVED] = true;
     // One with a wrong option has stopped all the same.
     const wrong = await group.elector.stop(options).catch((error) => {
-      if (error?.code !== 'EDGELECT_CONFIG') throw error;
-      return error;
+      if (error?.code === 'EDGELECT_CONFIG') return error;
+      // It is still here.
+      group.elector[REMOVED] = false;
+      throw error;
     });
     if (this.#groups.get(lockfilePath) === group) {
       this.#groups.delete(lockfilePath);
@@ -126,7 +128,7 @@ export class Electors {
     read(() => callOptions(options, STOP_OPTIONS, 'stop'));
     const signal = read(() => signalOf(options));
     // One listener for all of them.
-    const ofEach = typeof options === 'object' && options !== null ? { ...options, signal: undefined } : options;
+    const ofEach = { park: options?.park, release: options?.release };
     const { maxRequestsPerSecond: rate } = JSON.parse(this.#limits);
     const apartMs = Math.max(RELEASES_APART_MS, rate ? 1_000 / rate : 0);
     // Its own: with `unref` the shared one would let the process end before all leases are released.
@@ -142,7 +144,8 @@ export class Electors {
       const turn = ms > 0 ? new Promise((resolve) => timers.set(ms, resolve)) : undefined;
       return elector[STOP_LATER](turn, ofEach);
     });
-    const ending = inside ? Promise.allSettled([stops[0]]) : unlessAborted(Promise.allSettled(stops), signal);
+    const all = Promise.allSettled(stops);
+    const ending = inside ? Promise.allSettled([stops[0]]) : unlessAborted(all, signal);
     const failed = (await ending).find(({ status }) => status === 'rejected');
     if (failed) throw failed.reason;
     throwWrong();

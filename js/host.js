@@ -65,7 +65,8 @@ export class Host {
     this.#settle = settle;
     this.#storage = storage;
     this.#credentials = credentials;
-    this.#timers = shared?.timers ?? ownTimers(unref);
+    // A call that is waited for has its own where those of the groups let the process end.
+    this.#timers = (shared?.unref && !unref ? undefined : shared?.timers) ?? ownTimers(unref);
     this.#budget = shared?.budget;
     this.#onAnswer = onAnswer;
     this.#peerFetch = peerFetch;

@@ -1,7 +1,7 @@
 // Shards that are shared out evenly over the members that are alive. Which of them this one asks for is decided in src/shards/.
 import { Electors } from './electors.js';
 import { newShards, shardPaths } from './engine.js';
-import { EdgelectError, callOptions, optionsOf, signalOf, toJson, wrongOption } from './errors.js';
+import { EdgelectError, callOptions, optionsOf, signalOf, toJson, unlessAborted, wrongOption } from './errors.js';
 import { isLocker, unfencedError } from './locker.js';
 import { FAILED, FIXED, HAS_PAGE, INSIDE, Pace, SHARED, calledBack, callbacksOf } from './shared.js';
 
@@ -77,7 +77,7 @@ export class Shards {
       const stops = this.#stops;
       // One that has failed ends by itself, and is not joined.
       const dies = () => this.#session?.electors.some((elector) => elector[FAILED]);
-      while (this.#ending || dies()) await (this.#ending ?? this.#session.ended.catch(() => {}));
+      while (this.#ending || dies()) await unlessAborted(this.#ending ?? this.#session.ended.catch(() => {}), signal);
       signal?.throwIfAborted();
       if (stops !== this.#stops) return undefined;
       // Somebody may have started it meanwhile.

@@ -18,7 +18,6 @@ export class SlotRuns {
   #noteEnd;
   #endTerm;
   #signal;
-  #unref;
   #term = null;
   /** That of the term. */
   #fence = null;
@@ -31,13 +30,12 @@ export class SlotRuns {
   #ended = false;
   #settle;
 
-  constructor({ job, newTerm, noteEnd, endTerm, signal, unref }) {
+  constructor({ job, newTerm, noteEnd, endTerm, signal }) {
     this.#job = job;
     this.#newTerm = newTerm;
     this.#noteEnd = noteEnd;
     this.#endTerm = endTerm;
     this.#signal = signal;
-    this.#unref = unref;
   }
 
   /** Resolves to the result of the trigger. */
@@ -96,7 +94,7 @@ export class SlotRuns {
       onOver: (reason) => this.#onLost(token, reason),
       onSeen: (reason) => this.#noteEnd(term, reason),
       onProven: () => this.#begin(term, run),
-      unref: this.#unref,
+      unref: false,
     });
     // The caller's signal may be over before it says so: whoever looks at the term looks at it, too.
     const stops = () => {

@@ -11,7 +11,7 @@ const DRIFT_MS: i64 = 2_000;
 /// `Date` has whole seconds, so a difference of two may be this much too great, in milliseconds.
 const ROUNDING_MS: u64 = 1_000;
 
-/// So many answers in a row, and no fewer, may deny the `Date` of an earlier one.
+/// So many answers, and no fewer, may deny the `Date` of an earlier one.
 const DENIALS_ENOUGH: u32 = 3;
 
 /// What part of its own time a clock may have run too fast: a margin is at most half the lease, so that a clock of the
@@ -81,6 +81,17 @@ pub struct Since {
     cached: bool,
 }
 
+/// Answers that deny the highest `Date`, by one running clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Denials {
+    /// How many, each with a later `Date`.
+    many: u32,
+    first_ms: u64,
+    last_ms: u64,
+    /// The own clock at the first.
+    mono_ms: u64,
+}
+
 /// The memory that the rules on clocks need.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Clocks {
@@ -98,8 +109,7 @@ pub struct Clocks {
     newest_date_ms: Option<u64>,
     /// The highest `Date` of any answer, but for those that later ones denied.
     latest_date_ms: Option<u64>,
-    /// How many of the newest answers in a row deny it, and the `Date` of the first of them.
-    denials: Option<(u32, u64)>,
+    denials: Option<Denials>,
     /// The highest `Last-Modified` of any answer: no cache makes it older than the record.
     latest_modified_ms: Option<u64>,
     /// What storage time surely is not before, and the monotonic reading at which that was so.
@@ -196,7 +206,7 @@ impl Clocks {
         self.early_timers = now.early_timers;
         self.awaiting_answer |= self.single() && now.held;
         if backward {
-            self.sample = None;
+            (self.sample, self.denials) = (None, None);
         }
         backward
     }
@@ -209,7 +219,7 @@ impl Clocks {
         self.newest_date_ms = facts.date_ms.or(self.newest_date_ms);
         self.latest_date_ms = facts.date_ms.max(self.latest_date_ms);
         if let Some(date_ms) = facts.date_ms.filter(|_| !facts.cached) {
-            self.note_denial(date_ms);
+            self.note_denial(date_ms, now);
         }
         // A `Date` that is not a cache's bounds what a proxy may make of the record's time.
         let bound_ms = match facts.date_ms {
@@ -227,7 +237,7 @@ impl Clocks {
             }
         }
         let drift = self.drift(now, facts);
-        if drift == Drift::OwnAhead && !facts.cached && self.date_ahead_ms().is_some() {
+        if drift == Drift::OwnAhead && !facts.relayed && self.date_ahead_ms().is_some() {
             // Somebody put that clock right: the next write shows by how much.
             self.pair = Pair::Unseen;
         }
@@ -240,18 +250,25 @@ impl Clocks {
         drift
     }
 
-    /// One `Date` that is far too late must not count for ever. Some answers in a row have to deny it, and their own `Date`s
-    /// to move on: an old answer that nothing marks as a cache's stands still.
-    fn note_denial(&mut self, date_ms: u64) {
-        self.denials = match (self.latest_date_ms, self.denials) {
-            (Some(latest_ms), _) if self.latest_of_ms(date_ms) >= latest_ms => None,
-            (_, Some((many, first_ms))) => Some((many.saturating_add(1), first_ms)),
-            (_, None) => Some((1, date_ms)),
+    /// One `Date` that is far too late must not count for ever. Some answers have to deny it, and their `Date`s to move on as
+    /// the own clock does: old answers that nothing marks as a cache's stand still, or jump.
+    fn note_denial(&mut self, date_ms: u64, now: Now) {
+        if self.latest_date_ms.is_none_or(|latest_ms| self.latest_of_ms(date_ms) >= latest_ms) {
+            return;
+        }
+        let doubt_ms = self.latest_of_ms(0);
+        let runs_on = |denials: &Denials| {
+            let moved_ms = signed_difference(date_ms, denials.first_ms);
+            let passed_ms = signed_difference(now.mono_ms, denials.mono_ms);
+            moved_ms.abs_diff(passed_ms) <= doubt_ms
         };
-        if let Some((DENIALS_ENOUGH.., first_ms)) = self.denials
-            && date_ms > self.latest_of_ms(first_ms)
-        {
-            (self.latest_date_ms, self.denials) = (Some(date_ms), None);
+        let first = Denials { many: 0, first_ms: date_ms, last_ms: 0, mono_ms: now.mono_ms };
+        let before = self.denials.filter(runs_on).unwrap_or(first);
+        let many = before.many + u32::from(date_ms > before.last_ms);
+        let last_ms = date_ms.max(before.last_ms);
+        self.denials = Some(Denials { many, last_ms, ..before });
+        if many >= DENIALS_ENOUGH && last_ms > self.latest_of_ms(before.first_ms) {
+            (self.latest_date_ms, self.denials) = (Some(last_ms), None);
         }
     }
 

@@ -411,6 +411,7 @@ impl Runner {
                 // That nobody leads the exit code does not tell.
                 self.tell("waits", json!({}), Some(&what.text(left_ms, None)));
             }
+            self.give_up_at_ms.set(None);
             self.end(if problem.is_some() { code("failed") } else { self.conflict });
             if let Some(text) = problem.filter(|_| !warned) {
                 self.lines.warn(&text);

@@ -365,7 +365,7 @@ impl Election {
         self.unproven = None;
         self.seen = Seen::Absent;
         self.seen_sent_ms = sent.mono_ms;
-        let contradicted = self.problem == Some(Problem::Contradicted);
+        let contradicted = self.competes && self.problem == Some(Problem::Contradicted);
         if !(contradicted || self.unwritten && creating) {
             (self.problem, self.unwritten) = (None, false);
         }

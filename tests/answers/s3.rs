@@ -214,6 +214,8 @@ fn an_endpoint_that_names_the_bucket_is_refused() {
         "https://account.eu.r2.cloudflarestorage.com/other",
         "https://jobs.account.r2.cloudflarestorage.com",
         "https://s3.eu-west-1.amazonaws.com/jobs/",
+        "https://jobs.s3.eu-west-1.amazonaws.com",
+        "https://jobs.nyc3.digitaloceanspaces.com",
         "https://store.example/s3/jobs",
     ] {
         let config = S3Config { endpoint: Some(endpoint.to_owned()), ..config() };

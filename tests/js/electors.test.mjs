@@ -312,11 +312,27 @@ test('work that was there when all of them were stopped ends, though somebody le
   const electors = electorsOf({ storage });
   const led = leadAll(electors, names);
   await runtime.pass(10_000);
+  const last = Math.max(...names.map((name) => electors.get(name).status().term));
   const stopping = electors.stop();
   const more = names.map((name) => electors.get(name).lead(({ token }) => token));
   const tokens = await runtime.passing(Promise.all(more));
   await runtime.passing(stopping);
-  assert.deepEqual([led.length, new Set(tokens).size > 0, names.map((name) => electors.get(name).status().role)], [3, true, Array(3).fill('stopped')]);
+  assert.ok(tokens.every((token) => token > last), `${tokens} after ${last}`);
+  assert.deepEqual([led.length, names.map((name) => electors.get(name).status().role)], [3, Array(3).fill('stopped')]);
+});
+
+test('a stop of all with a wrong option from within the work rejects once', async () => {
+  const names = namesOf(3);
+  const { storage } = await storageOf(names);
+  const electors = electorsOf({ storage });
+  let wrong;
+  for (const name of names.slice(1)) void electors.add(name).start();
+  await runtime.pass(10_000);
+  await runtime.passing(electors.add(names[0]).lead(() => {
+    wrong = electors.stop({ relase: false }).catch(({ code }) => code);
+  }).catch(() => {}));
+  assert.equal(await runtime.passing(wrong), 'EDGELECT_CONFIG');
+  await runtime.pass(10_000);
 });
 
 test('a group that was removed begins nothing out of sight', async () => {
@@ -329,6 +345,11 @@ test('a group that was removed begins nothing out of sight', async () => {
   }
   assert.equal(await removed, true);
   assert.equal(await runtime.passing(electors.add('a').lead(() => 'led')), 'led');
+  const again = electors.get('a');
+  void again.start();
+  await runtime.pass(10_000);
+  await assert.rejects(electors.remove('a', { signal: AbortSignal.abort() }), { name: 'AbortError' });
+  assert.equal(await runtime.passing(again.lead(() => 'led')), 'led', 'it is still there');
 });
 
 test('a group that is started after the stop of all of them goes on', async () => {

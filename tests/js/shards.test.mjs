@@ -54,6 +54,18 @@ test('shards are initialized also where nothing else keeps the process', async (
   await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], { cwd: inRoot('.') });
 });
 
+test('what is waited for keeps the process, whatever unref says', async () => {
+  for (const [made, call] of [
+    ["new Elector({ lockfilePath: 'a', storage, unref: true, warn: false })", 'doctor()'],
+    ["new Electors({ storage, unref: true, warn: false }).add('a')", 'doctor()'],
+    ["new Electors({ storage, unref: true, warn: false }).add('a')", 'pause().catch((error) => console.log(error.code))'],
+  ]) {
+    const script = `import { Elector, Electors } from 'edgelect'; const busy = async () => { throw new Error('busy'); }; const storage = { get: busy, putIfMatch: busy }; console.log(await ${made}.${call});`;
+    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], { cwd: inRoot('.') });
+    assert.notEqual(stdout, '', `${made}.${call}`);
+  }
+});
+
 test('a second member gets half of the shards, and what stops leaves its shards to the other', async () => {
   const storage = await groupOf(8);
   const one = memberOf(storage, 'one', { shards: 8 });

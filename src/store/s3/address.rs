@@ -29,6 +29,16 @@ pub struct S3Config {
     pub format: Format,
 }
 
+/// Below these a bucket may have a host of its own, which would name it twice.
+const HOSTS_OF_BUCKETS: [&str; 6] = [
+    ".amazonaws.com",
+    ".r2.cloudflarestorage.com",
+    "storage.googleapis.com",
+    ".digitaloceanspaces.com",
+    ".backblazeb2.com",
+    ".wasabisys.com",
+];
+
 /// A configuration that was found good.
 #[derive(Clone, Debug)]
 pub(in crate::store) struct Checked {
@@ -70,10 +80,13 @@ impl S3Config {
         let aws = aws_region(&address.host).is_some();
         let last = address.prefix.rsplit('/').next().unwrap_or_default();
         let r2 = address.host.ends_with(".r2.cloudflarestorage.com");
-        let in_host = r2 && address.host.starts_with(&format!("{}.", self.bucket));
+        let in_host = address.host.strip_prefix(&self.bucket).is_some_and(|rest| {
+            rest.starts_with('.') && HOSTS_OF_BUCKETS.iter().any(|host| rest[1..].ends_with(host))
+        });
         if in_host || !last.is_empty() && (aws || r2 || last == self.bucket) {
             // The object would lie below a second name of the bucket, and two groups would each have a leader.
-            let rule = "names the store without the bucket, which is an option of its own";
+            let rule = "names the store without the bucket, which is an option of its own; \
+                        stop all members before you change it";
             return Err(refuse("endpoint", &without_secrets(endpoint), rule));
         }
         address.bucket_in_host = aws && !self.bucket.contains('.');
