@@ -90,7 +90,7 @@ const UNITS = ['lib', 'layers'];
 const BOTH_COMMAND_LINES = ['run', 'slot-command', 'status', 'operator'].map((name) => `tests/js/${name}.test.mjs`);
 
 /** Packages of their own beside the crate; those in wasm have a step that builds them. */
-const BESIDE = ['examples/native/Cargo.toml', 'js/tools/bindgen/Cargo.toml'];
+const BESIDE = ['examples/native/Cargo.toml', 'js/tools/bindgen/Cargo.toml', 'tests/faces/Cargo.toml', 'tests/unplanned/Cargo.toml'];
 
 async function fmt() {
   for (const manifest of ['Cargo.toml', ...BESIDE]) await cargo(['fmt', '--all', '--check', '--manifest-path', manifest]);
@@ -118,7 +118,6 @@ async function native() {
 
 async function faces() {
   const runner = 'tests/faces/run.mjs';
-  await cargo(['fmt', '--check', '--manifest-path', 'tests/faces/Cargo.toml']);
   await command(NODE_24, [runner, '--schedules', '2000']);
   await command(NODE_24, [runner, '--mutants']);
 }

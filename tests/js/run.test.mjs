@@ -329,7 +329,7 @@ test('who gives up on a store that refuses all writes says why', async () => {
   for (const wait of ['300ms', '600ms', '900ms']) {
     const { code, stderr } = await edgelect(['run', '--wait', wait, '--', 'true'], { variables: variables(endpoint) });
     // Between two writes it waits for its turn.
-    assert.match(`${code} ${stderr}`, /^(1 edgelect: [^\n]*403 AccessDenied[^\n]*\n|75 )$/);
+    assert.match(`${code} ${stderr}`, /^(1 edgelect: [^\n]*403 AccessDenied[^\n]*\n|75 edgelect: waiting [^\n]*\n)$/);
   }
 });
 
