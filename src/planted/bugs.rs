@@ -147,6 +147,8 @@ bugs! {
     StepMovesTokens: "S2", Core;
     /// A single clock's wait counts from a cache's old `Date`.
     CachedDateWaits: "S11", Core;
+    /// A single clock's wait that began with one `Date` that was far too late lasts until then.
+    LateDateBelieved: "I5", Core;
     /// The own `serverId` in a record is taken for the own session.
     OwnNameIsOwnSession: "S6, scenario 46", Core;
     /// A peer that does not answer counts as a dead leader.

@@ -107,7 +107,7 @@ impl Oracle {
         let least = (before + 1)
             .max(view.highest_term + 1)
             .max(writer.config.term_floor)
-            .max(if self.contract.late_date { 0 } else { view.storage_ms() });
+            .max(if self.contract.late_dates { 0 } else { view.storage_ms() });
         require!(self, term >= least, "S2 a new term";
             "term {term} where at least {least} was due");
         let none = writer.authority.is_none();
@@ -263,7 +263,7 @@ impl Oracle {
 
     /// A wait was long enough by true time, for any clock within the contract.
     fn check_truth(&mut self, session: usize, since_ms: u64, due_ms: u64, check: &'static str) {
-        if !self.contract.clocks || self.contract.late_date || self.retries_revived(session) {
+        if !self.contract.clocks || self.contract.late_dates || self.retries_revived(session) {
             return;
         }
         let passed_ms = self.true_ms - since_ms;

@@ -203,6 +203,8 @@ impl World {
         });
         // Before an old `Date` no slot is known to be due.
         let undue = state.trigger.is_some() && facts.cached;
+        // A wrong one proves what a single clock may not believe.
+        let undue = undue || oracle.contract.late_dates;
         let paused = oracle.shown_lease(session).and_then(|lease| lease.operator.as_ref());
         let may_rest = undue
             || paused.is_some_and(|request| request.ask == Ask::Pause)

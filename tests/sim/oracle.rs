@@ -172,8 +172,8 @@ pub struct Contract {
     pub dated: bool,
     /// In every answer, so that tokens survive a deletion (S2).
     pub always_dated: bool,
-    /// One `Date` is far too late: tokens need not follow it, and a claim by it waits for the authority of whoever leads.
-    pub late_date: bool,
+    /// Some `Date`s are far too late: tokens need not follow it, and a claim by it waits for the authority of whoever leads.
+    pub late_dates: bool,
     /// By `Date`s of caches alone, or by a `Last-Modified` too: without either, storage time may lag for minutes.
     pub timely: bool,
     /// The store names a `Last-Modified`.

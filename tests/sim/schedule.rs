@@ -114,7 +114,7 @@ impl Schedule {
         manners.unchanged = between.unchanged;
         // A trigger lives too short to know such a time for what it is: it leaves its slot out, and heals nothing.
         manners.moving = between.moving && !manners.unmodified && !slots && !crons;
-        manners.late_date_at_ms = (seed % 32 == 21 && !slots).then_some(seed * 7_919 % 200_000);
+        manners.late_dates = seed % 32 == 5 && !slots;
         let by_storage = outside > 0 && !slots && seed % 4 == 1;
         let contract = group.contract(&manners, wild, by_storage);
         let mut world = World::new(seed, manners, contract);
@@ -186,6 +186,7 @@ impl Schedule {
         };
         // Somebody who leads on the same key lets the jobs of slots wait.
         let mixed = slots && members > 1 && chance.one_in(8);
+        let late_dates = self.world.store.manners.late_dates;
         for member in 0..members {
             let cron = crons && chance.one_in(2);
             let twin = member > 0 && chance.one_in(6);
@@ -194,7 +195,7 @@ impl Schedule {
             }
             let name = if twin { member - 1 } else { member };
             let runs_slots = slots && !(mixed && member == 0);
-            let single = cron || (runs_slots && chance.one_in(2));
+            let single = cron || (runs_slots && chance.one_in(2)) || late_dates;
             let settings = group.settings(chance, name, member, single);
             let mut config = Config::new(&settings).expect("they were drawn to be valid");
             self.settings.push(settings);
@@ -353,7 +354,7 @@ impl Schedule {
         let moving_ms = if moving { 6 * grace_ms.max(6_000) } else { 0 };
         // A single clock's wait begins anew once some answers have denied a `Date`.
         let denied_ms =
-            if self.world.oracle.contract.late_date { 4 * intervals_ms + grace_ms } else { 0 };
+            if self.world.oracle.contract.late_dates { 4 * intervals_ms + grace_ms } else { 0 };
         let local_ms = local_ms + moving_ms + denied_ms;
         local_ms + local_ms / 10
     }
@@ -380,7 +381,7 @@ fn draw_manners(chance: &mut Chance, group: &Group) -> Manners {
 
 impl Group {
     fn contract(&self, manners: &Manners, wild: bool, by_storage: bool) -> Contract {
-        let told = !manners.undated && manners.late_date_at_ms.is_none();
+        let told = !manners.undated && !manners.late_dates;
         let dated = told && manners.undated_per_mille == 0 && !by_storage;
         let known = !manners.unmodified && !manners.moving;
         Contract {
@@ -389,7 +390,7 @@ impl Group {
             shortest_lease_ms: self.leases_ms.iter().copied().min().unwrap_or(0),
             dated: !manners.undated,
             always_dated: dated,
-            late_date: manners.late_date_at_ms.is_some(),
+            late_dates: manners.late_dates,
             timely: (manners.cached_ms == 0 || known) && !by_storage,
             // Such a storage tells no time of a record that came by a relay.
             changes_told: known && !by_storage,
