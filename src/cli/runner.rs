@@ -404,7 +404,9 @@ impl Runner {
         });
         let at_once = self.nonblock && (is_long || (problem.is_some() && warned));
         if at_once || now_ms() >= give_up_at_ms {
-            if let Some((what, left_ms)) = waiting.filter(|(what, _)| *what != Waiting::Lease)
+            // Whose lease it waits for nobody asked, and of a grace the driver tells.
+            let untold = |what| what != Waiting::Lease && !grace(what);
+            if let Some((what, left_ms)) = waiting.filter(|(what, _)| untold(*what))
                 && !self.shows()
                 && problem.is_none()
             {

@@ -52,7 +52,7 @@ test('where nobody has run yet -n ends with 75 and says so, and the calls after 
   const { run, record } = await newGroup({ starts: false });
   const first = run(['-n', ...sh('true')]);
   assert.deepEqual(await first.ended, { code: 75, signal: null });
-  assert.match(first.shown.stderr, /^edgelect: waiting out the grace of a new group, \d+ s left; `init` avoids this/);
+  assert.match(first.shown.stderr, /^edgelect: (group \S+: )?waiting out the grace of a new group, \d+ s left; `init` avoids this[^\n]*\n$/);
   assert.ok(record(), 'what it wrote stays');
   await until(async () => (await run(['-n', ...sh('true')]).ended).code === 0, 60_000);
 });
