@@ -313,6 +313,23 @@ mod tests {
     }
 
     #[test]
+    fn a_store_rests_from_the_write_of_a_version_or_from_when_that_was_first_shown() {
+        let mut clocks = Clocks::new(HostClock::Two, SKEW_MS);
+        for (named, at_ms, rests_ms) in [
+            (Facts::default(), 7_000, 10_000),
+            (Facts::default(), 11_000, 6_000),
+            (Facts::default(), 30_000, 0),
+            (facts(104, 100), 7_000, 7_000),
+            (facts(104, 100), 9_000, 5_000),
+            // `Date` before `Last-Modified` says nothing.
+            (facts(100, 104), 7_000, 10_000),
+        ] {
+            let observation = observe(&mut clocks, at(7_000), &named);
+            assert_eq!(observation.rests_ms(at(at_ms), 10_000), rests_ms, "{named:?} {at_ms}");
+        }
+    }
+
+    #[test]
     fn the_stores_clock_proves_an_age_at_once_less_rounding_and_skew() {
         let mut clocks = Clocks::new(HostClock::Two, SKEW_MS);
         let observation = observe(&mut clocks, at(0), &facts(120, 100));
