@@ -214,6 +214,8 @@ mod tests {
         for bad in ["https://a", "a:80", "10.0.0.0/33", "", ".", "a/b"] {
             assert_eq!(hosts(&[bad]).unwrap_err().field, "peerHosts", "{bad}");
         }
+        let error = hosts(&["user:hidden@a"]).unwrap_err().to_string();
+        assert!(!error.contains("hidden"), "{error}");
     }
 
     #[test]
