@@ -114,7 +114,7 @@ impl Schedule {
         manners.unchanged = between.unchanged;
         // A trigger lives too short to know such a time for what it is: it leaves its slot out, and heals nothing.
         manners.moving = between.moving && !manners.unmodified && !slots && !crons;
-        manners.late_dates = seed % 32 == 5 && !slots;
+        manners.late_dates = seed % 16 == 5 && !slots;
         let by_storage = outside > 0 && !slots && seed % 4 == 1;
         let contract = group.contract(&manners, wild, by_storage);
         let mut world = World::new(seed, manners, contract);
