@@ -249,7 +249,8 @@ impl Heart {
             requests.peer += 1;
             handle.inner.requests.set(requests);
             let answer = ask(host, &one, &config).await;
-            if matches!(&answer, PeerAnswer::Alive { leader_id: told, term: of, own: true, .. } if *told == leader_id && *of == term)
+            // It is there in whatever term: it may lead in a newer one than the record that was read last.
+            if matches!(&answer, PeerAnswer::Alive { leader_id: told, own: true, .. } if *told == leader_id)
             {
                 events.extend(self.watch.borrow_mut().heard(&leader_id, host.now().mono_ms));
             }

@@ -17,6 +17,8 @@ enum Way {
     Cut,
     /// The process of who is asked has begun anew, without a session, and reads the record for those who ask.
     Restarted,
+    /// Who is asked leads in a newer term than the asker has read of.
+    NewTerm,
 }
 
 /// A host from which one other member can be asked, on a way that takes so long.
@@ -33,6 +35,7 @@ fn street(time: &Virtual, other: Option<Handle>, way: &Rc<Cell<Way>>, way_ms: u6
             let answer = other.ok_or("nobody is there")?.answer_peer(&asked, query).await;
             let body = match way {
                 Way::Restarted => answer.body.replacen('{', "{\"source\":\"store\",", 1),
+                Way::NewTerm => answer.body.replacen("\"term\":", "\"term\":9", 1),
                 _ => answer.body,
             };
             request::answer(answer.status, [], body.as_bytes().into())
@@ -126,6 +129,15 @@ fn what_somebody_else_knows_of_the_leader_is_no_heartbeat_of_it() {
     pair.way.set(Way::Restarted);
     pair.machine.pass(3_000);
     assert_eq!(texts(&pair.follower.1), [r#"Suspected { server_id: "a" }"#]);
+}
+
+#[test]
+fn a_leader_that_answers_of_a_newer_term_is_heard_of() {
+    let mut pair = pair(Some(500));
+    pair.machine.pass(10_000);
+    pair.way.set(Way::NewTerm);
+    pair.machine.pass(5_000);
+    assert_eq!(beats(&pair.follower.1), vec![]);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 // Members of the npm package in a schedule: what they do is drawn, and what they are told is judged.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { isDeepStrictEqual } from 'node:util';
+import { Heart } from './hearts.mjs';
 import { LockWorld } from './locks.mjs';
 import { Many, pace } from './many.mjs';
 import { OwnStorage } from './storage.mjs';
@@ -247,6 +248,11 @@ export class Member extends Face {
     this.kind = kind;
     if (kind) schedule.count(`member ${kind}`);
     if (kind === 'locker') this.world = new LockWorld(schedule, this);
+    const { hearts } = schedule;
+    if (options.peerMode && options.serverAddr && !kind) {
+      this.options = { ...options, ...hearts.options(options.leaderTimeout) };
+      this.heart = new Heart(this);
+    }
     const told = (name, does) => (what) => {
       this.world.note(`${this.name} ${name}`);
       return does(what);
@@ -255,6 +261,10 @@ export class Member extends Face {
       onAcquireLeadership: told('onAcquireLeadership', (term) => this.#acquired(term)),
       onLoseLeadership: told('onLoseLeadership', ({ term, reason }) => this.#lost(term, reason)),
       onError: () => this.#hears('onError'),
+      ...(this.heart && {
+        onSuspect: told('onSuspect', (serverId) => this.heart.suspects(serverId)),
+        onRecover: told('onRecover', (serverId) => this.heart.recovers(serverId)),
+      }),
       ...((schedule.afresh || (number === 0 && schedule.hearsStatus)) && { onStatus: ({ role }) => this.#hears('onStatus', role) }),
     });
   }
@@ -372,17 +382,9 @@ export class Member extends Face {
     if (session === undefined) return world.answerPeer(number, undefined, 0, undefined, '', false);
     const led = world.leads(session) !== undefined;
     const controller = newCaller(this.caller);
-    const reader = {};
-    this.#held.set(controller, reader);
     const leaves = chance.oneIn(6) && runtime.set(() => controller.abort(), chance.below(schedule.leaseMs), { own: true });
-    const url = `http://localhost/health/leadership?${query}`;
-    const response = await reading.run(reader, () => this.elector.handleRequest({ method: 'GET', url, signal: controller.signal }));
-    if (reader.session !== undefined) {
-      schedule.count('peer hears of the record');
-      world.gone(reader.session);
-    }
+    const { response, reader } = await this.hear(query, controller);
     const body = await response.text();
-    this.#held.delete(controller);
     if (leaves) runtime.clear(leaves);
     if (schedule.over) return;
     // To answer a peer moves nothing of its own.
@@ -391,6 +393,20 @@ export class Member extends Face {
     const gone = controller.signal.aborted ? undefined : session;
     const proof = response.headers.get('edgelect-proof') ?? undefined;
     world.answerPeer(number, gone, response.status, proof, body, !led && reader.session !== undefined);
+  }
+
+  /** Hears a question; where it led nothing it may have read the record for it. */
+  async hear(query, controller = newCaller(this.caller)) {
+    const reader = {};
+    this.#held.set(controller, reader);
+    const url = `http://localhost/health/leadership?${query}`;
+    const response = await reading.run(reader, () => this.elector.handleRequest({ method: 'GET', url, signal: controller.signal }));
+    if (reader.session !== undefined) {
+      this.schedule.count('peer hears of the record');
+      this.world.gone(reader.session);
+    }
+    this.#held.delete(controller);
+    return { response, reader };
   }
 
   /** Waits for a call that may fail in one of these ways, and counts how it ended. */

@@ -36,5 +36,6 @@ export const MUTANTS = [
   { name: 'end-forgets-the-next-session', file: 'elector.js', from: '      if (error) this.#tellError(error);\n      return;\n', to: '' },
   { name: 'loss-of-a-shard-is-not-told', near: 7, file: 'shards.js', from: 'this.#onLose?.(shard, reason)', to: 'undefined' },
   { name: 'shards-go-on-after-a-stop', near: 7, file: 'shards.js', from: '    over(all.stop().then(() => all.stop())', to: '    over(Promise.resolve()' },
+  { name: 'recovery-is-not-told', near: 6_030, file: 'elector.js', from: "if (this.#suspects.delete(serverId)) this.#call('onRecover', serverId);", to: 'this.#suspects.delete(serverId);' },
   { name: 'who-waits-is-told-late', near: 80, file: 'elector.js', from: '    this.#questions.turn(engine);\n    if (engine !== this.#engine) return;\n    if (this.#pace', to: '    if (engine !== this.#engine) return;\n    if (this.#pace' },
 ];

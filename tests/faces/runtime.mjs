@@ -125,8 +125,14 @@ export class Runtime {
 
   /** A question to a peer says where the asker answers others. */
   #askPeer({ host, search, searchParams }, signal, { resolve, reject }) {
-    const { name, session } = this.peerAt(searchParams.get('relay')) ?? {};
+    const asker = this.peerAt(searchParams.get('relay')) ?? {};
+    const { name, session } = asker;
     if (session === undefined) return reject(new TypeError('nobody is here who could ask'));
+    const from = searchParams.get('from');
+    if (from !== null) {
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+      return this.hearts.beat({ asker, host, query: search.slice(1), from, signal }).then(({ status, headers, body }) => resolve(responseOf(status, headers, body)), reject);
+    }
     const request = this.#world.askPeer(session, host, search.slice(1));
     this.#awaits({ session, request, signal }, { resolve, reject, name });
     this.note(name, 0);

@@ -1,4 +1,5 @@
 // One schedule: the world, and the members that the npm package brings into it.
+import { Hearts } from './hearts.mjs';
 import { Member, Trigger } from './members.mjs';
 import { Locks } from './locks.mjs';
 import { Objects } from './objects.mjs';
@@ -114,6 +115,8 @@ const play = async (schedule, { options, slots, byStorage, crons, reads, seed })
   const many = !slots && seed % 16 === MANY;
   if (locks) schedule.locks = new Locks(schedule, seed);
   schedule.hearsStatus = seed % ONE_HEARS_STATUS_IN === 0;
+  schedule.hearts = new Hearts(schedule, seed);
+  runtime.hearts = schedule.hearts;
   const afresh = newChance(seed ^ 0xaf7e5);
   if (!slots && afresh.oneIn(ONE_AFRESH_IN)) schedule.afresh = afresh;
   // In every second schedule with a Worker it is alone in its process, which ends then and anew.
@@ -190,6 +193,7 @@ const end = async (schedule, releases) => {
   }
   const { timers, requests } = runtime.left;
   const listeners = [...faces.values()].reduce((sum, { caller }) => sum + caller.listeners, 0);
-  const left = { timers, requests, engines: pack.ownWasm.engines.size - schedule.engines, listeners };
+  const suspects = [...faces.values()].reduce((sum, { heart }) => sum + (heart?.suspected ?? 0), 0);
+  const left = { timers, requests, suspects, engines: pack.ownWasm.engines.size - schedule.engines, listeners };
   for (const [what, count] of Object.entries(left)) if (count > 0) world.left(`${count} ${what}`);
 };
