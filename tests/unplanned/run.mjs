@@ -19,20 +19,30 @@ const OPTIONS = { help: { type: 'boolean', short: 'h' }, file: { type: 'string',
 const FILES = /^src\/(election|age|clock|slots|store\/(s3|dynamodb|epochs|route53|service|heard))\b.*\.rs$/;
 const OUT = inRoot('build/unplanned');
 const COPY = path.join(OUT, 'copy');
-/** A test that takes longer is left to the schedules. */
+/** A test that takes longer is left to the schedules, or to the ring of slow tests. */
 const QUICK_MS = 400;
+const SLOW_MS = 10_000;
 const LONGEST_MS = 240_000;
-const RINGS = ['unit tests', 'quick tests', '530 schedules', '2,400 schedules'];
+const RINGS = ['unit tests', 'quick tests', '530 schedules', '2,400 schedules', 'slow tests'];
+/** So many schedules of epochs, in place of 500. */
+const FEW = { EDGELECT_SCHEDULES: '100' };
 
 const asked = promisify(execFile);
 const lines = (text) => text.split('\n').filter(Boolean);
 
-/** Copies what git knows, with every change in it; gives the changes. */
+/** Copies what git knows, with every change in it; gives the changes. A copy of the same is kept, since it is compiled. */
 async function changed() {
-  fs.rmSync(path.join(COPY, 'src'), { recursive: true, force: true });
   const { stdout } = await asked('git', ['ls-files'], { cwd: inRoot('.'), maxBuffer: 1 << 24 });
   const known = lines(stdout);
-  for (const name of known.filter((one) => /^(src|tests|examples|js\/scenarios|docs|Cargo|rust-toolchain)/.test(one))) {
+  const copied = known.filter((one) => /^(src|tests|examples|js\/scenarios|docs|Cargo|rust-toolchain)/.test(one));
+  const hash = createHash('sha256');
+  for (const name of copied) hash.update(name).update(fs.readFileSync(inRoot(name)));
+  const [of, mark] = [hash.digest('hex'), path.join(COPY, 'of')];
+  const changes = () => JSON.parse(fs.readFileSync(path.join(COPY, 'unplanned.json'), 'utf8'));
+  if (fs.existsSync(mark) && fs.readFileSync(mark, 'utf8') === of) return changes();
+  fs.rmSync(mark, { force: true });
+  fs.rmSync(path.join(COPY, 'src'), { recursive: true, force: true });
+  for (const name of copied) {
     const to = path.join(COPY, name);
     fs.mkdirSync(path.dirname(to), { recursive: true });
     fs.copyFileSync(inRoot(name), to);
@@ -54,7 +64,10 @@ async function changed() {
     for (const name of files) fs.copyFileSync(inRoot(name), path.join(COPY, name));
     await run('Changing each place', 'cargo', [...tool, COPY, JSON.stringify(without), ...files]);
     const wrong = await wrongLines();
-    if (wrong.length === 0) return JSON.parse(fs.readFileSync(path.join(COPY, 'unplanned.json'), 'utf8'));
+    if (wrong.length === 0) {
+      fs.writeFileSync(mark, of);
+      return changes();
+    }
     if (wrong.every((line) => without.includes(line))) throw new PlainError(`the compiler refuses ${wrong.join(', ')}`);
     without.push(...wrong);
   }
@@ -79,7 +92,7 @@ async function built() {
 
 /** Runs one program; gives what found the change, or null. */
 const found = ([program, ...args], number, more = {}) => new Promise((resolve) => {
-  const env = { ...process.env, UNPLANNED: String(number), ...more };
+  const env = { ...process.env, ...FEW, UNPLANNED: String(number), ...more };
   const child = spawn(program, args, { cwd: path.join(COPY, 'tests/suites'), env, stdio: ['ignore', 'pipe', 'ignore'] });
   let text = '';
   const timer = setTimeout(() => child.kill('SIGKILL'), LONGEST_MS);
@@ -94,17 +107,17 @@ const found = ([program, ...args], number, more = {}) => new Promise((resolve) =
   });
 });
 
-/** The tests of `all` that are quick here. */
-async function quickOf(all) {
+/** The tests of `all` that are quick here, and the slower ones. */
+async function testsOf(all) {
   const { stdout } = await asked(all, ['--list'], { cwd: path.join(COPY, 'tests/suites'), maxBuffer: 1 << 24 });
-  const quick = [];
+  const [quick, slow] = [[], []];
   for (const name of lines(stdout).filter((line) => line.endsWith(': test')).map((line) => line.slice(0, -6))) {
     const beganMs = performance.now();
-    const how = { cwd: path.join(COPY, 'tests/suites'), timeout: 2 * QUICK_MS, killSignal: 'SIGKILL' };
+    const how = { cwd: path.join(COPY, 'tests/suites'), timeout: SLOW_MS, killSignal: 'SIGKILL', env: { ...process.env, ...FEW } };
     const fine = await asked(all, ['--quiet', '--exact', name], how).then(() => true, () => false);
-    if (fine && performance.now() - beganMs < QUICK_MS) quick.push(name);
+    if (fine) (performance.now() - beganMs < QUICK_MS ? quick : slow).push(name);
   }
-  return quick;
+  return { quick, slow };
 }
 
 async function main(args) {
@@ -118,9 +131,10 @@ async function main(args) {
   const before = fs.existsSync(state) && !values.fresh ? lines(fs.readFileSync(state, 'utf8')).map((line) => JSON.parse(line)) : [];
   const known = new Map(before.filter((one) => one.of === of).map((one) => [one.number, one]));
   if (known.size === 0) fs.rmSync(state, { force: true });
-  const quick = await quickOf(programs.all);
+  const { quick, slow } = await testsOf(programs.all);
   const rings = [
     [programs.unit], [programs.all, '--exact', ...quick], [programs.schedules, '450', '80'], [programs.schedules, '2000', '400'],
+    [programs.all, '--exact', ...slow],
   ];
   const comesBy = [];
   for (const [at, ring] of rings.entries()) {
