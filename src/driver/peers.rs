@@ -11,7 +11,7 @@ use http::Method;
 use super::{Handle, Host};
 use crate::clock::Now;
 use crate::config::Config;
-use crate::election::{Event, PeerAnswer, Step};
+use crate::election::{Election, Event, PeerAnswer, Step};
 use crate::heartbeat::Watch;
 use crate::peer::{self, Desk, HealthAnswer, Heard, PROOF, Question, Reply};
 use crate::request;
@@ -222,23 +222,8 @@ impl Heart {
             handle.with(|election| (election.config().clone(), election.leader_to_ask()));
         let after_ms = config.peers.suspect_after_ms;
         self.next_ms.set(now.mono_ms + config.peers.heartbeat_ms.unwrap_or(after_ms));
-        let leads = handle.authority(now).is_some();
-        let heard = handle.inner.desk.borrow_mut().take_heartbeats();
-        let mut events = {
-            let mut watch = self.watch.borrow_mut();
-            // A follower that is gone for good is not told again and again.
-            let since_ms = now.mono_ms.saturating_sub(FORGOTTEN_AFTER * config.max_lease_ms);
-            let leader = leader.as_ref().map(|(_, _, leader_id)| leader_id.as_str());
-            let mut events = watch.keep(|server_id, heard_ms| match leader {
-                Some(leader) if !leads => server_id == leader,
-                _ => leads && heard_ms >= since_ms,
-            });
-            let followers = heard.iter().filter(|_| leads);
-            events
-                .extend(followers.filter_map(|(server_id, at_ms)| watch.heard(server_id, *at_ms)));
-            events
-        };
-        if let (Some((addr, term, leader_id)), false) = (leader, leads) {
+        let mut events = self.take(handle, now);
+        if let (Some((addr, term, leader_id)), None) = (leader, handle.authority(now)) {
             // Before somebody is suspected no answer may come too late to tell of the silence in time.
             let heard_ms = self.watch.borrow().trusted_since_ms(&leader_id);
             let silent_ms = heard_ms.map_or(0, |heard_ms| now.mono_ms.saturating_sub(heard_ms));
@@ -248,14 +233,42 @@ impl Heart {
             let mut requests = handle.inner.requests.get();
             requests.peer += 1;
             handle.inner.requests.set(requests);
-            let answer = ask(host, &one, &config).await;
+            // Whoever leads by now, or follows another one, waits for no answer. Polled again with each turn of the driver.
+            let follows = || {
+                let leader = handle.with(Election::leader_to_ask);
+                handle.authority(host.now()).is_none()
+                    && leader.is_some_and(|(_, _, now)| now == leader_id)
+            };
+            let over = poll_fn(|_| if follows() { Poll::Pending } else { Poll::Ready(()) });
             // It is there in whatever term: it may lead in a newer one than the record that was read last.
-            if matches!(&answer, PeerAnswer::Alive { leader_id: told, own: true, .. } if *told == leader_id)
+            if let Either::Left((PeerAnswer::Alive { leader_id: told, own: true, .. }, _)) =
+                select(pin!(ask(host, &one, &config)), pin!(over)).await
+                && told == leader_id
             {
                 events.extend(self.watch.borrow_mut().heard(&leader_id, host.now().mono_ms));
             }
+            events.extend(self.take(handle, host.now()));
         }
         events.extend(self.watch.borrow_mut().check(host.now().mono_ms, after_ms));
+        events
+    }
+
+    /// Takes the heartbeats that have come. A follower watches its leader alone, and a leader those who send them.
+    fn take(&self, handle: &Handle, now: Now) -> Vec<Event> {
+        let heard = handle.inner.desk.borrow_mut().take_heartbeats();
+        let leads = handle.authority(now).is_some();
+        let (max_lease_ms, leader) =
+            handle.with(|election| (election.config().max_lease_ms, election.leader_to_ask()));
+        let leader = leader.as_ref().map(|(_, _, leader_id)| leader_id.as_str());
+        // A follower that is gone for good is not told again and again.
+        let since_ms = now.mono_ms.saturating_sub(FORGOTTEN_AFTER * max_lease_ms);
+        let mut watch = self.watch.borrow_mut();
+        let mut events = watch.keep(|server_id, heard_ms| match leader {
+            Some(leader) if !leads => server_id == leader,
+            _ => leads && heard_ms >= since_ms,
+        });
+        let followers = heard.iter().filter(|_| leads);
+        events.extend(followers.filter_map(|(server_id, at_ms)| watch.heard(server_id, *at_ms)));
         events
     }
 }

@@ -155,6 +155,23 @@ fn a_leader_on_a_slow_way_is_trusted_again_after_the_way_was_cut() {
 }
 
 #[test]
+fn who_comes_to_lead_while_its_heartbeat_has_no_answer_hears_its_followers() {
+    let mut pair = pair(Some(5_000));
+    pair.machine.pass(19_000);
+    pair.way.set(Way::Cut);
+    pair.machine.pass(2_000);
+    // The old leader follows now, as another session.
+    pair.leader.0.tell(Input::Stop { park: false });
+    for _ in 0..5 {
+        pair.machine.pass(3_000);
+        let now = pair.machine.host.now();
+        assert!(pair.follower.0.authority(now).is_some());
+        let _ = pair.follower.0.asked(now, "from=a", 0);
+    }
+    assert_eq!(beats(&pair.follower.1), vec![]);
+}
+
+#[test]
 fn whoever_is_suspected_counts_as_recovered_when_heartbeats_or_the_session_end() {
     for stops in [false, true] {
         let mut pair = pair(Some(500));
