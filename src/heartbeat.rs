@@ -25,8 +25,9 @@ impl Watch {
         if self.0.len() >= MOST && !self.0.contains_key(server_id) {
             return None;
         }
-        let seen = Seen { heard_ms: now_ms, suspected: false };
-        let before = self.0.insert(server_id.to_owned(), seen);
+        let before = self.0.get(server_id).copied();
+        let heard_ms = before.map_or(now_ms, |before| before.heard_ms.max(now_ms));
+        self.0.insert(server_id.to_owned(), Seen { heard_ms, suspected: false });
         before.filter(|seen| seen.suspected).map(|_| recovered(server_id))
     }
 
@@ -78,6 +79,7 @@ mod tests {
     fn the_silent_are_suspected_once_and_recover_once() {
         let mut watch = Watch::default();
         assert_eq!(watch.heard("a", 1_000), None);
+        assert_eq!(watch.heard("a", 200), None, "an answer may overtake a heartbeat");
         assert_eq!(watch.heard("b", 2_000), None);
         assert_eq!(watch.check(2_499, 1_500), []);
         assert_eq!(watch.check(2_500, 1_500), [suspected("a")]);

@@ -253,7 +253,8 @@ impl Heart {
         events
     }
 
-    /// Takes the heartbeats that have come. A follower watches its leader alone, and a leader those who send them.
+    /// Takes the heartbeats that have come. A follower watches its leader alone, who may have sent one before it led, and a leader
+    /// watches those who send them.
     fn take(&self, handle: &Handle, now: Now) -> Vec<Event> {
         let heard = handle.inner.desk.borrow_mut().take_heartbeats();
         let leads = handle.authority(now).is_some();
@@ -263,11 +264,10 @@ impl Heart {
         // A follower that is gone for good is not told again and again.
         let since_ms = now.mono_ms.saturating_sub(FORGOTTEN_AFTER * max_lease_ms);
         let mut watch = self.watch.borrow_mut();
-        let mut events = watch.keep(|server_id, heard_ms| match leader {
-            Some(leader) if !leads => server_id == leader,
-            _ => leads && heard_ms >= since_ms,
-        });
-        let followers = heard.iter().filter(|_| leads);
+        let follows = |server_id: &str| !leads && leader == Some(server_id);
+        let mut events =
+            watch.keep(|server_id, heard_ms| follows(server_id) || (leads && heard_ms >= since_ms));
+        let followers = heard.iter().filter(|(server_id, _)| leads || follows(server_id));
         events.extend(followers.filter_map(|(server_id, at_ms)| watch.heard(server_id, *at_ms)));
         events
     }

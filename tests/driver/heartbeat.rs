@@ -172,6 +172,20 @@ fn who_comes_to_lead_while_its_heartbeat_has_no_answer_hears_its_followers() {
 }
 
 #[test]
+fn a_heartbeat_of_before_it_led_is_a_sign_of_a_leader_too() {
+    let mut pair = pair(Some(500));
+    pair.machine.pass(10_000);
+    pair.way.set(Way::Cut);
+    for _ in 0..4 {
+        pair.machine.pass(1_000);
+        let _ = pair.follower.0.asked(pair.machine.host.now(), "from=a", 0);
+    }
+    assert_eq!(texts(&pair.follower.1), Vec::<String>::new());
+    pair.machine.pass(2_100);
+    assert_eq!(texts(&pair.follower.1), ["Suspected { server_id: \"a\" }"]);
+}
+
+#[test]
 fn whoever_is_suspected_counts_as_recovered_when_heartbeats_or_the_session_end() {
     for stops in [false, true] {
         let mut pair = pair(Some(500));

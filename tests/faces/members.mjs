@@ -265,7 +265,8 @@ export class Member extends Face {
         onSuspect: told('onSuspect', (serverId) => this.heart.suspects(serverId)),
         onRecover: told('onRecover', (serverId) => this.heart.recovers(serverId)),
       }),
-      ...((schedule.afresh || (number === 0 && schedule.hearsStatus)) && { onStatus: ({ role }) => this.#hears('onStatus', role) }),
+      ...(!schedule.single && { onNewLeader: told('onNewLeader', (leaderId) => this.#named(leaderId)) }),
+      ...((schedule.afresh || (number === 0 && schedule.hearsStatus)) && { onStatus: (status) => this.#stands(status) }),
     });
   }
 
@@ -294,6 +295,23 @@ export class Member extends Face {
   /** A session that is followed by another one, or by none, is over. */
   leave() {
     for (const session of this.#sessions.values()) this.world.gone(session);
+  }
+
+  /** Each leader is told once, and is who leads now. */
+  #named(leaderId) {
+    const { session, serverId, leaderId: shown } = this.elector.status();
+    this.schedule.count(`onNewLeader ${leaderId === null ? 'nobody' : 'somebody'}`);
+    // Its own term it may have given up in a callback before.
+    if (shown !== leaderId && leaderId !== serverId) this.broke('the new leader is who leads', `told ${leaderId}, and leaderId() is ${shown}`);
+    if (this.leader?.session === session && this.leader.leaderId === leaderId) this.broke('a new leader is another one', `${leaderId}`);
+    this.leader = { session, leaderId };
+  }
+
+  #stands({ role, leaderId, term, parked, error, waiting }) {
+    const told = JSON.stringify([role, leaderId, term, parked, error, waiting?.reason]);
+    if (told === this.stood) this.broke('a status is told when it has changed', told);
+    this.stood = told;
+    this.#hears('onStatus', role);
   }
 
   /** Some applications begin anew as soon as they hear of something. */
@@ -534,7 +552,9 @@ export class Member extends Face {
     if ((status.role === 'leader') !== leads) this.broke('a role is true', `${status.role}, leads: ${leads}`);
     const competes = status.role === 'follower' || status.role === 'candidate';
     if (competes && status.waiting === null && status.error === null) this.broke('who does not lead says what it waits for', status.role);
-    if (leads && elector.leaderId() === null) this.broke('a leader is named', 'leaderId() is null for a leader');
+    if (leads && status.leaderId !== status.serverId) this.broke('a leader is named', `${status.leaderId} leads, and it is ${status.serverId}`);
+    if (leads && this.kind !== 'locker' && status.term !== world.leads(session)) this.broke('the term of a leader is true', `${status.term}, not ${world.leads(session)}`);
+    if ((status.remainingMs > 0) !== leads) this.broke('what remains is true', `${status.remainingMs} ms in status(), leads: ${leads}`);
     if (status.unfenced !== (this.kind === 'locker' ? true : undefined)) this.broke('who has no tokens says so', `${status.unfenced}`);
     const rival = this.many && [...schedule.faces.values()].find((face) => face !== this && face.many);
     this.many?.judge(rival?.many);
