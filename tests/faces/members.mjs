@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { Heart } from './hearts.mjs';
 import { LockWorld } from './locks.mjs';
 import { Many, pace } from './many.mjs';
-import { OwnStorage } from './storage.mjs';
+import { OwnStorage, newR2Storage } from './storage.mjs';
 
 /** Within it the record is read for a peer's question: by nobody's session. */
 const reading = new AsyncLocalStorage();
@@ -73,6 +73,7 @@ export class Face {
 
   newStorage() {
     if (this.kind === 'storage') return new OwnStorage(this.runtime, this.name);
+    if (this.kind === 'r2') return newR2Storage(this.pack, this.runtime, this.name);
     if (this.kind === 'locker') return this.schedule.locks.storageOf(this);
     return new this.pack.S3Storage({ endpoint: 'https://s3.example.com', bucket: this.schedule.bucket, credentials: credentialsOf(this.name) });
   }
@@ -242,7 +243,7 @@ export class Member extends Face {
   #calls = new Set();
   #begun = 0;
 
-  /** `kind` is `storage` or `locker` for one of its own, and `many` for one that leads other groups as well. */
+  /** `kind` is `storage` or `locker` for one of its own, `r2` for a binding, and `many` for one that leads other groups as well. */
   constructor(schedule, number, options, kind) {
     super(schedule, `M${number}`, options);
     this.kind = kind;
@@ -274,7 +275,7 @@ export class Member extends Face {
   asking(conditional) {
     const reader = reading.getStore();
     if (reader) {
-      reader.session ??= this.world.join(JSON.stringify(this.options), '', this.kind === 'storage');
+      reader.session ??= this.world.join(JSON.stringify(this.options), '', this.kind);
       return reader.session;
     }
     if (!conditional || this.#asking === undefined) this.#asking = this.session;
@@ -287,7 +288,7 @@ export class Member extends Face {
     if (session === null) return undefined;
     if (!this.#sessions.has(session)) {
       this.leave();
-      this.#sessions.set(session, this.world.join(JSON.stringify(this.options), session, this.kind === 'storage'));
+      this.#sessions.set(session, this.world.join(JSON.stringify(this.options), session, this.kind));
     }
     return this.#sessions.get(session);
   }
@@ -613,7 +614,7 @@ export class Trigger extends Face {
 
   async run({ number, slot, options }) {
     const { chance, schedule, runtime } = this;
-    this.session = this.world.join(JSON.stringify(this.options), '', false, number);
+    this.session = this.world.join(JSON.stringify(this.options), '', undefined, number);
     const { signal } = this.controller;
     if (!schedule.healed && chance.oneIn(10)) {
       runtime.set(() => {

@@ -12,7 +12,7 @@ export class Operator extends Face {
   constructor(schedule, options) {
     super(schedule, 'O0', options);
     this.elector = this.newElector();
-    this.session = this.world.join(JSON.stringify(options), '', false);
+    this.session = this.world.join(JSON.stringify(options), '');
     this.asking = () => this.session;
   }
 

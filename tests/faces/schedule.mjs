@@ -119,11 +119,16 @@ const play = async (schedule, { options, slots, byStorage, crons, reads, seed })
   runtime.hearts = schedule.hearts;
   const afresh = newChance(seed ^ 0xaf7e5);
   if (!slots && afresh.oneIn(ONE_AFRESH_IN)) schedule.afresh = afresh;
+  const stores = newChance(seed ^ 0x57_0e5).oneIn(2) ? 'r2' : 'storage';
+  const kind = (number) => {
+    if (locks || many) return locks ? 'locker' : 'many';
+    return byStorage && number === 0 ? stores : undefined;
+  };
   // In every second schedule with a Worker it is alone in its process, which ends then and anew.
   const isolate = schedule.worker ? newChance(seed ^ 0x150_1a7e).oneIn(2) : crons && seed % 32 === CRONS;
   if (!slots && !isolate) {
     for (const [number, one] of options.entries()) {
-      const member = new Member(schedule, number, locks || many || crons ? alone(one) : one, locks ? 'locker' : many ? 'many' : byStorage && number === 0 ? 'storage' : undefined);
+      const member = new Member(schedule, number, locks || many || crons ? alone(one) : one, kind(number));
       void member.live();
       void member.meddle();
     }

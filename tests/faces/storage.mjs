@@ -1,4 +1,4 @@
-// A storage of an application's own: the world's store by `get` and `putIfMatch`.
+// The world's store by other ways than requests of S3: a storage of an application's own, and the binding of an R2 bucket.
 
 const BUCKET = 'https://s3.example.com/jobs/';
 const PLAIN = /^(?!W\/|\*)/;
@@ -22,8 +22,11 @@ export class OwnStorage {
     return { etag, body: text, date: told('date'), lastModified: told('last-modified') };
   }
 
-  async putIfMatch(key, body, etag, { signal }) {
-    const condition = etag === null ? { 'if-none-match': '*' } : { 'if-match': etag };
+  putIfMatch(key, body, etag, { signal }) {
+    return this.put(key, body, etag === null ? { 'if-none-match': '*' } : { 'if-match': etag }, signal);
+  }
+
+  async put(key, body, condition, signal) {
     const { status, headers, text } = await this.#ask(key, 'PUT', condition, body, signal);
     if ([404, 409, 412].includes(status)) return null;
     if (status !== 200 || text.startsWith('<?xml')) throw new Error(`the storage failed: ${status}`);
@@ -39,3 +42,47 @@ export class OwnStorage {
     return { status: answer.status, headers: answer.headers, text: new TextDecoder().decode(value ?? new Uint8Array()) };
   }
 }
+
+/** What a Worker has in `env`. A binding takes no signal: what is given up goes on, and this tells the world so. */
+class Bucket {
+  #own;
+  signal;
+
+  constructor(own) {
+    this.#own = own;
+  }
+
+  head() {}
+
+  async get(key) {
+    const found = await this.#own.get(key, this);
+    if (found === null) return null;
+    // A binding always says when an object was written.
+    if (!(found.lastModified > 0)) throw new Error('get: we encountered an internal error (10001)');
+    const bytes = new TextEncoder().encode(found.body);
+    return { httpEtag: found.etag, uploaded: new Date(found.lastModified), size: bytes.length, arrayBuffer: async () => bytes.buffer };
+  }
+
+  async put(key, body, { onlyIf }) {
+    const written = await this.#own.put(key, body, Object.fromEntries(onlyIf), this.signal);
+    if (written === null) return null;
+    if (written.etag === undefined) throw new Error('put: we encountered an internal error (10001)');
+    return { httpEtag: written.etag };
+  }
+}
+
+/** The package's storage over a binding. */
+export const newR2Storage = ({ R2Storage }, runtime, name) => {
+  const bucket = new Bucket(new OwnStorage(runtime, name));
+  return new (class extends R2Storage {
+    get(key, options) {
+      bucket.signal = options.signal;
+      return super.get(key, options);
+    }
+
+    putIfMatch(key, body, etag, options) {
+      bucket.signal = options.signal;
+      return super.putIfMatch(key, body, etag, options);
+    }
+  })(bucket);
+};

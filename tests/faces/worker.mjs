@@ -118,7 +118,7 @@ class LeadingTick extends Face {
   async run(everyMs, lateMs) {
     const { schedule, world, runtime, chance } = this;
     schedule.count('Worker tick');
-    this.session = world.join(JSON.stringify(this.options), '', false, undefined, true);
+    this.session = world.join(JSON.stringify(this.options), '', undefined, undefined, true);
     this.sessions = [this.session];
     // As a trigger a minute has 63 s: the next one finds it parked.
     const sustainMs = everyMs + 1_000 + chance.below(4_000);
@@ -188,7 +188,7 @@ export class Tick extends Face {
   async run({ number, slot, options }) {
     const { schedule, world } = this;
     schedule.count('Worker trigger');
-    this.session = world.join(JSON.stringify(this.options), '', false, number, true);
+    this.session = world.join(JSON.stringify(this.options), '', undefined, number, true);
     this.sessions = [this.session];
     const env = this.#env(options);
     if (this.chance.oneIn(ONE_ASKED_IN)) this.runtime.set(() => void new Visitor(this).asks(env), this.chance.below(schedule.leaseMs), { own: true });
@@ -326,7 +326,7 @@ export class Tick extends Face {
 class Visitor extends Face {
   constructor({ schedule, name, options }) {
     super(schedule, `V${name.slice(1)}`, options);
-    this.asking = () => (this.session ??= this.world.join(JSON.stringify(options), '', false));
+    this.asking = () => (this.session ??= this.world.join(JSON.stringify(options), ''));
   }
 
   async asks(env) {

@@ -40,9 +40,9 @@ export const loadWorker = async () => {
 export const loadPackage = async (mutant) => {
   const folder = mutant?.folder ?? (mutant ? mutated(mutant) : inRoot('js'));
   const load = (file) => import(pathToFileURL(path.join(folder, file)));
-  const [{ Elector, Electors, S3Storage, Shards }, { ownWasm }] = [await load('entry/default.js'), await load('engine.js')];
+  const [{ Elector, Electors, R2Storage, S3Storage, Shards }, { ownWasm }] = [await load('entry/default.js'), await load('engine.js')];
   const { memory } = (await load('dist/edgelect.js')).initSync();
-  return { Elector, Electors, S3Storage, Shards, ownWasm, memory };
+  return { Elector, Electors, R2Storage, S3Storage, Shards, ownWasm, memory };
 };
 
 /** A copy of the package that may be changed. */

@@ -10,7 +10,7 @@ use edgelect::election::{Authority, Election, LostReason};
 use edgelect::lease::{self, Lease, Reading};
 use edgelect::request::{Request as HttpRequest, Response};
 use edgelect::slots::{Schedule, SlotEnd};
-use edgelect::store::{Answer, Condition, Facts, Outcome, Version};
+use edgelect::store::{Answer, Condition, Facts, Fault, FaultKind, Outcome, Version};
 
 use super::member::Session;
 use super::oracle::{Aim, Deed, Look};
@@ -28,11 +28,21 @@ const SINGLE_LATE_MS: u64 = 125;
 /// And where a clock was stepped or slept, which no timer counts: the fence is checked each second.
 const UNCOUNTED_MS: u64 = 1_000;
 
+/// How a member outside reaches the store.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub enum By {
+    #[default]
+    Requests,
+    /// A storage of its own, which says less: no `Date` but of a record, no cause.
+    Storage,
+    /// The binding of a bucket, which tells no `Date` at all.
+    Binding,
+}
+
 /// What is known of a member outside.
 #[derive(Default)]
 pub struct Outside {
-    /// Between it and the store stands a storage of its own, which says less: no `Date` but of a record, no cause.
-    pub by_storage: bool,
+    pub by: By,
     /// It is an event of a Worker: how it takes the end of a job is known by its closing write alone.
     pub worker: bool,
     /// It is an operator, who competes for nothing, and the request of theirs that took effect last.
@@ -321,10 +331,7 @@ impl World {
         let answers = std::mem::take(&mut self.calls.answers);
         let told = std::mem::take(&mut self.calls.told);
         let hear = |(session, request, reply): (usize, usize, Reply)| {
-            let told = match self.outside_of(session).by_storage {
-                true => by_storage(reply.answer),
-                false => reply.answer,
-            };
+            let told = told_by(self.outside_of(session).by, reply.answer);
             self.outside_ended(session, request, &told);
             (request, reply.http.expect("its requests are HTTP"))
         };
@@ -520,13 +527,24 @@ fn header(http: &HttpRequest, name: &str) -> Option<Version> {
 }
 
 /// What is left of an answer behind a storage that gives bodies, and throws where it has none.
-fn by_storage(Answer { outcome, facts }: Answer) -> Answer {
+fn told_by(by: By, Answer { outcome, facts }: Answer) -> Answer {
+    if by == By::Requests {
+        return Answer { outcome, facts };
+    }
     let found = matches!(outcome, Outcome::Found { .. }) && !facts.relayed;
-    let facts = if found { facts } else { Facts::default() };
+    let dated = facts.date_ms.filter(|_| by == By::Storage);
+    let facts = if found { Facts { date_ms: dated, ..facts } } else { Facts::default() };
+    let unknown = |cause| Outcome::Unknown { retry_after_ms: None, cause };
+    // A binding that cannot tell when an object was written, or its version, throws.
+    let throws = by == By::Binding
+        && match &outcome {
+            Outcome::Found { .. } => facts.last_modified_ms.is_none(),
+            Outcome::Written { version } => version.is_none(),
+            _ => false,
+        };
     let outcome = match outcome {
-        Outcome::Rejected(cause) | Outcome::Unknown { cause, .. } => {
-            Outcome::Unknown { retry_after_ms: None, cause }
-        }
+        _ if throws => unknown(Fault::new(FaultKind::Unavailable, "an internal error")),
+        Outcome::Rejected(cause) | Outcome::Unknown { cause, .. } => unknown(cause),
         other => other,
     };
     Answer { outcome, facts }

@@ -18,6 +18,7 @@ use wasm_bindgen::prelude::wasm_bindgen;
 
 use sim::clocks::EPOCH_MS;
 use sim::oracle::{Aim, Deed, Violation};
+use sim::outside::By;
 use sim::peers::Questioned;
 use sim::report::Kind;
 use sim::run::{Running, Seed};
@@ -181,13 +182,13 @@ impl Faces {
         world.calls.stepped
     }
 
-    /// A session begins; `trigger` is the number of the trigger that it runs, if any; `by_storage`: it reaches the store by a
-    /// storage of its own; `worker`: it is an event of a Worker.
+    /// A session begins; `trigger` is the number of the trigger that it runs, if any; `by`: it reaches the
+    /// store by a `storage` of its own or by the binding `r2` of a bucket; `worker`: it is an event of a Worker.
     pub fn join(
         &mut self,
         options: &str,
         name: &str,
-        by_storage: bool,
+        by: Option<String>,
         trigger: Option<u32>,
         worker: Option<bool>,
     ) -> u32 {
@@ -196,7 +197,12 @@ impl Faces {
         let schedule = trigger.map(|number| self.schedules[number as usize].clone());
         let session = self.world().joins(machine, name, &config, schedule);
         if let Some(outside) = &mut self.world().sessions[session].outside {
-            (outside.by_storage, outside.worker) = (by_storage, worker.unwrap_or(false));
+            outside.by = match by.as_deref() {
+                Some("storage") => By::Storage,
+                Some("r2") => By::Binding,
+                _ => By::Requests,
+            };
+            outside.worker = worker.unwrap_or(false);
         }
         session as u32
     }
