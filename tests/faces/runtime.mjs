@@ -96,6 +96,9 @@ export class Runtime {
   /** How many requests each has sent to the store. */
   sent = new Map();
 
+  /** How many isolates have ended in this process. */
+  deaths = 0;
+
   /** The jobs of Workers, by their URLs. */
   jobs = new Map();
 
@@ -108,7 +111,10 @@ export class Runtime {
       if (!headers) return this.#askPeer(new URL(url), signal, { resolve, reject });
       if (!url.endsWith('/leader.json')) {
         signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-        void this.objects(name, url.split('/').at(-1), { method, headers, body }).then(({ status, headers: own, body: text }) => resolve(responseOf(status, own, text)), reject);
+        const { deaths } = this;
+        const hears = (tell) => (answer) => deaths === this.deaths && tell(answer);
+        const answered = this.objects(name, url.split('/').at(-1), { method, headers, body });
+        void answered.then(hears(({ status, headers: own, body: text }) => resolve(responseOf(status, own, text))), hears(reject));
         return;
       }
       const session = this.#sessionOf(name, headers['if-none-match'] ?? headers['if-match']);
@@ -193,6 +199,7 @@ export class Runtime {
 
   /** Whoever has waited for something in this process waits no more, and nobody is told. What was sent is on its way. */
   dies() {
+    this.deaths += 1;
     for (const [number, { own }] of [...this.#timers]) if (!own) this.#timers.delete(number);
     this.#pending.clear();
   }

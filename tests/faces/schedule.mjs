@@ -27,6 +27,8 @@ const SHARERS = 7;
 const CRONS = 11;
 /** And in so many of those with slots the triggers are those of the deployed Worker. */
 const ONE_WORKER_IN = 2;
+/** A timer that fires so late was held up. */
+const LATE_MS = 1_000;
 /** How much of a stack is told. */
 const FRAMES = 20;
 
@@ -87,8 +89,9 @@ export const runSchedule = async ({ newWorld, pack, seed, keep = false, reads = 
   const crons = !slots && seed % 16 === CRONS;
   if (schedule.worker || crons) pack.worker.reset();
   schedule.runtime.logs = (line, isError) => {
-    const tick = schedule.faces.get(/group=([ct]\d+) /.exec(line)?.[1].toUpperCase());
-    if (tick) tick.says(line, isError);
+    const [, beside, name] = /group=(x?)([ct]\d+) /.exec(line) ?? [];
+    const tick = schedule.faces.get(name?.toUpperCase());
+    if (tick) tick.says(line, isError, beside === 'x');
     else world.broke('a trigger leaves one line, an error where it fails', line);
   };
   enter(schedule.runtime);
@@ -157,8 +160,11 @@ const play = async (schedule, { options, slots, byStorage, crons, reads, seed })
   for (let turns = 0; ; turns += 1) {
     if (turns === MOST_TURNS) world.broke('no spinning', 'the schedule never ends');
     await turn(schedule);
-    const calls = world.run(runtime.nextMs);
+    const dueMs = runtime.nextMs;
+    const calls = world.run(dueMs);
     runtime.readClocks();
+    // The process was paused.
+    if (runtime.now > dueMs + LATE_MS) schedule.blocks = true;
     if (calls === undefined) break;
     const { answers, questions, triggers: fired, stepped } = JSON.parse(calls);
     schedule.steps(stepped);

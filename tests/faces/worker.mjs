@@ -29,6 +29,9 @@ class Fetcher {
   }
 }
 
+/** One trigger in so many runs another group beside, over a lease that the world does not know. */
+const ONE_BESIDE_IN = 3;
+
 const answerOf = (status) => ({ status, headers: {}, body: '' });
 
 /** What every event of an isolate has: a group of its own name, by which its line is known, and keys that the world knows. */
@@ -44,16 +47,58 @@ const envOf = ({ name, options, schedule }, more = {}) => {
   return env;
 };
 
-/** Calls the entry as Cloudflare does; whether the trigger has failed. */
-const fires = async (face, time, env) => {
+/** The other group of a trigger: its one line, and its jobs, whose tokens grow. */
+class Beside {
+  lines = [];
+  #face;
+
+  constructor(face, env) {
+    this.#face = face;
+    const { name, runtime } = face;
+    const own = `X${name}`;
+    env.EDGELECT_GROUPS += `,${own.toLowerCase()}`;
+    env[`EDGELECT_LOCKFILE_PATH__${own}`] = 'others.json';
+    if (!name.startsWith('T')) return;
+    const url = `${JOB_URL}?by=${own}`;
+    env[`EDGELECT_JOB_URL__${own}`] = url;
+    runtime.jobs.set(url, (request) => this.#called(request));
+  }
+
+  async #called({ headers, signal }) {
+    const { schedule, runtime, chance } = this.#face;
+    const token = Number(headers['edgelect-token']);
+    schedule.count('Worker job of another group');
+    if (!(token > (schedule.newestBeside ?? 0))) this.#face.broke('S2 a token of another group grows', `${token} after ${schedule.newestBeside}`);
+    schedule.newestBeside = token;
+    const { deaths } = runtime;
+    await runtime.sleep(1 + chance.below(2 * schedule.leaseMs));
+    if (deaths !== runtime.deaths) return new Promise(() => {});
+    return answerOf(signal.aborted || chance.oneIn(4) ? 503 : 200);
+  }
+
+  get failed() {
+    return this.lines.some(({ isError }) => isError);
+  }
+}
+
+/** Calls the entry as Cloudflare does; whether the trigger has failed for its own group. */
+const fires = async (face, time, env, own) => {
+  let failed = false;
   try {
     await face.pack.worker.scheduled({ cron: '', scheduledTime: time }, env);
   } catch (error) {
     if (!/; the log says why/.test(error?.message)) face.broke('a call fails by a known error', `scheduled: ${error?.stack ?? error}`);
-    return true;
+    failed = true;
   }
-  return false;
+  const { beside } = face;
+  if (!beside) return failed;
+  if (beside.lines.length !== 1) face.broke('a trigger leaves one line for each group', JSON.stringify(beside.lines));
+  const fails = own.some(({ isError }) => isError);
+  if (failed !== (fails || beside.failed)) face.broke('a trigger fails if one of its groups does', `${failed}: ${JSON.stringify([own, beside.lines])}`);
+  return fails;
 };
+
+const besideOf = (face, env) => (face.chance.oneIn(ONE_BESIDE_IN) ? new Beside(face, env) : undefined);
 
 /** The one line that a trigger leaves. */
 const lineOf = (face, lines, failed) => {
@@ -123,9 +168,10 @@ class LeadingTick extends Face {
     // As a trigger a minute has 63 s: the next one finds it parked.
     const sustainMs = everyMs + 1_000 + chance.below(4_000);
     const env = envOf(this, { sustain: sustainMs });
+    this.beside = besideOf(this, env);
     if (chance.oneIn(ONE_ASKED_IN)) runtime.set(() => void new Visitor(this).asks(env), chance.below(everyMs), { own: true });
     const beganMs = runtime.now;
-    const failed = await fires(this, chance.oneIn(8) ? 0 : Date.now() - lateMs, env);
+    const failed = await fires(this, chance.oneIn(8) ? 0 : Date.now() - lateMs, env, this.#lines);
     this.ended = true;
     // Its park has the attempts of one write, and a read.
     const longMs = sustainMs + this.options.leaderTimeout + PARKS_MS;
@@ -158,9 +204,9 @@ class LeadingTick extends Face {
     return this.runtime.sent.get(this.name) ?? 0;
   }
 
-  says(line, isError) {
+  says(line, isError, beside) {
     this.world.note(`${this.name} logs: ${line}`);
-    this.#lines.push({ line, isError });
+    (beside ? this.beside.lines : this.#lines).push({ line, isError });
   }
 
   dies() {
@@ -192,7 +238,8 @@ export class Tick extends Face {
     this.sessions = [this.session];
     const env = this.#env(options);
     if (this.chance.oneIn(ONE_ASKED_IN)) this.runtime.set(() => void new Visitor(this).asks(env), this.chance.below(schedule.leaseMs), { own: true });
-    this.#judge(await fires(this, slot ?? 0, env));
+    this.beside = besideOf(this, env);
+    this.#judge(await fires(this, slot ?? 0, env, this.#lines));
     world.gone(this.session);
     this.over = true;
   }
@@ -227,9 +274,9 @@ export class Tick extends Face {
     return env;
   }
 
-  says(line, isError) {
+  says(line, isError, beside) {
     this.world.note(`${this.name} logs: ${line}`);
-    this.#lines.push({ line, isError });
+    (beside ? this.beside.lines : this.#lines).push({ line, isError });
   }
 
   /** The job is called. */
