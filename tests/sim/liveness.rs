@@ -80,12 +80,15 @@ impl Liveness {
         match input {
             // One that meets a giving up begins the pause anew.
             Input::Resign => {
-                self.sits_out_until_ms = now.mono_ms + rest_ms(config);
+                // Never for less than it has said before, by another lease.
+                self.sits_out_until_ms = self.sits_out_until_ms.max(now.mono_ms + rest_ms(config));
                 self.giving_up = true;
                 // Its turn to claim comes anew as well: what it was shown before obliges it to nothing.
                 self.idle = 0;
             }
             Input::Stop { .. } => self.giving_up = true,
+            // A claim that has not left yet is judged again.
+            Input::Configure(_) => self.idle = 0,
             _ => {}
         }
     }
