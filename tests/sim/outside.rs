@@ -12,6 +12,7 @@ use edgelect::request::{Request as HttpRequest, Response};
 use edgelect::slots::{Schedule, SlotEnd};
 use edgelect::store::{Answer, Condition, Facts, Fault, FaultKind, Outcome, Version};
 
+use super::clocks::Clocks;
 use super::member::Session;
 use super::oracle::{Aim, Deed, Look};
 use super::peers::Questioned;
@@ -59,10 +60,33 @@ pub struct Outside {
     over_ms: Option<u64>,
     /// The margin of each lease that it was configured to.
     margins: BTreeMap<u64, u64>,
-    /// When each of its writes left, by what its timers go by.
-    sent_ms: BTreeMap<usize, u64>,
+    /// When each of its writes left.
+    sent: BTreeMap<usize, Sent>,
     /// The write that was refused last. Its store code may sign it anew, by a better clock.
     refused: Option<usize>,
+}
+
+/// When a write left, by what the timers of its host go by and by its wall clock.
+#[derive(Clone, Copy)]
+struct Sent {
+    timers_ms: u64,
+    wall_ms: u64,
+}
+
+impl Sent {
+    fn now(clocks: &Clocks, now_ms: u64) -> Self {
+        Self { timers_ms: clocks.timers_ms(now_ms), wall_ms: clocks.wall_ms(now_ms) }
+    }
+
+    /// How long ago it left, as its session counts it: a step back of a single clock hides time from it (S11).
+    fn ago_ms(self, clocks: &Clocks, now_ms: u64) -> u64 {
+        let now = Self::now(clocks, now_ms);
+        let timed_ms = now.timers_ms - self.timers_ms;
+        if !clocks.single {
+            return timed_ms;
+        }
+        timed_ms.min(now.wall_ms.saturating_sub(self.wall_ms))
+    }
 }
 
 /// A term, and until when it lasts by each clock unless it is renewed.
@@ -154,7 +178,8 @@ impl World {
             self.outside_of(session).recent = Some(term);
         }
         let Some((term, _)) = self.oracle.granting(session).filter(|_| untold) else { return };
-        if self.lasts_ms(session, term) > 0 {
+        let sees = |sent: Sent, clocks: &Clocks| sent.ago_ms(clocks, self.now_ms);
+        if self.left_ms(session, term, sees) > 0 {
             self.outside_of(session).recent = Some(term);
         }
     }
@@ -168,30 +193,35 @@ impl World {
     fn tick_leads(&self, session: usize) -> Option<u64> {
         let Session { outside, trigger, machine, .. } = &self.sessions[session];
         let outside = outside.as_ref().filter(|one| one.worker && trigger.is_none())?;
-        let timers_ms = self.machines[*machine].clocks.timers_ms(self.now_ms);
-        let mut sent = outside.sent_ms.iter().rev();
+        let mut writes = outside.sent.iter().rev();
         let landed = |deed: usize| self.oracle.deeds[deed].landed_ms.is_some();
-        let (last, sent_ms) = sent.find(|(deed, _)| landed(**deed))?;
+        let (last, sent) = writes.find(|(deed, _)| landed(**deed))?;
+        let ago_ms = sent.ago_ms(&self.machines[*machine].clocks, self.now_ms);
         let Deed { aim, term, lease, margin_ms, .. } = &self.oracle.deeds[*last];
         let span_ms = lease.lease_ms.unwrap_or(0).saturating_sub(*margin_ms);
-        let leads = matches!(aim, Aim::Claim | Aim::Renew) && sent_ms + span_ms > timers_ms;
+        let leads = matches!(aim, Aim::Claim | Aim::Renew) && ago_ms < span_ms;
         leads.then_some(*term)
     }
 
-    /// How much longer a term of a session from outside lasts at most, by its own clock.
+    /// How much longer a term of a session from outside lasts at most, by what its timers go by.
     pub fn lasts_ms(&self, session: usize, term: u64) -> u64 {
-        let (machine, now_ms) = (self.sessions[session].machine, self.now_ms);
-        let timers_ms = self.machines[machine].clocks.timers_ms(now_ms);
+        let timed = |sent: Sent, clocks: &Clocks| clocks.timers_ms(self.now_ms) - sent.timers_ms;
+        self.left_ms(session, term, timed)
+    }
+
+    /// What is left of a term, as `ago_ms` counts since its writes left.
+    fn left_ms(&self, session: usize, term: u64, ago_ms: impl Fn(Sent, &Clocks) -> u64) -> u64 {
         let granting = self.oracle.granting(session).filter(|(granted, _)| *granted == term);
         let (_, deeds) = granting.unwrap_or_default();
-        let ends_ms = deeds.into_iter().map(|deed| {
+        let Session { outside, machine, .. } = &self.sessions[session];
+        let clocks = &self.machines[*machine].clocks;
+        let left_ms = deeds.into_iter().map(|deed| {
             let Deed { lease, margin_ms, .. } = &self.oracle.deeds[deed];
             let span_ms = lease.lease_ms.unwrap_or(0).saturating_sub(*margin_ms);
-            let sent_ms =
-                self.sessions[session].outside.as_ref().and_then(|o| o.sent_ms.get(&deed));
-            sent_ms.copied().unwrap_or(0) + span_ms
+            let sent = outside.as_ref().and_then(|outside| outside.sent.get(&deed));
+            sent.map_or(0, |sent| span_ms.saturating_sub(ago_ms(*sent, clocks)))
         });
-        ends_ms.min().unwrap_or(0).saturating_sub(timers_ms)
+        left_ms.min().unwrap_or(0)
     }
 
     /// An operator's request leaves: a read, or the record with the request in it.
@@ -218,9 +248,9 @@ impl World {
     ) -> usize {
         let Session { election, machine, .. } = &self.sessions[look.session];
         let timeout_ms = election.config().request_timeout_ms;
-        let timers_ms = self.machines[*machine].clocks.timers_ms(self.now_ms);
+        let sent = Sent::now(&self.machines[*machine].clocks, self.now_ms);
         if let Some(deed) = deed {
-            self.outside_of(look.session).sent_ms.insert(deed, timers_ms);
+            self.outside_of(look.session).sent.insert(deed, sent);
         }
         self.under_way(look, timeout_ms, (Some(asked), deed), Some(http), None)
     }
