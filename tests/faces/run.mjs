@@ -1,5 +1,8 @@
 // `node tests/faces/run.mjs`: the npm package as it ships, in the simulator's world.
+import { fork } from 'node:child_process';
 import fs from 'node:fs';
+import os from 'node:os';
+import { fileURLToPath } from 'node:url';
 import { parsed, say } from '../../js/tools/command.mjs';
 import { buildFaces } from '../../js/tools/faces.mjs';
 import { inRoot } from '../../js/tools/paths.mjs';
@@ -14,10 +17,12 @@ node tests/faces/run.mjs --first 5000       begins with another seed
 node tests/faces/run.mjs --seed faces:7     one schedule, with its history
 node tests/faces/run.mjs --mutants          plants each bug of tests/faces/mutants.mjs; each is to be found
 node tests/faces/run.mjs --mutant NAME      plants one: ${MUTANTS.map(({ name }) => name).join(', ')}
-Seeds that failed are kept in tests/faces/failed.txt and run first.`;
+Seeds that failed are kept in tests/faces/failed.txt and run first. Each processor runs schedules of its own.`;
 const OPTIONS = {
   help: { type: 'boolean', short: 'h' }, schedules: { type: 'string' }, first: { type: 'string' }, seed: { type: 'string' },
   mutant: { type: 'string' }, mutants: { type: 'boolean' },
+  // A process that does what another one asks for.
+  child: { type: 'boolean' },
 };
 const FAILED = inRoot('tests/faces/failed.txt');
 const PROGRESS_MS = 2_000;
@@ -71,24 +76,28 @@ const listed = (counts) => Object.entries(counts).filter(([, count]) => count > 
 async function main(args) {
   const { values } = parsed(args, OPTIONS, HELP);
   if (values.help) return say(HELP);
+  if (values.child) return answers();
   const mutant = MUTANTS.find(({ name }) => name === values.mutant);
   if (values.mutant !== undefined && !mutant) throw new PlainError(`there is no mutant "${values.mutant}"; --help lists them`);
   const [first, count] = [whole('first', values.first, 0), whole('schedules', values.schedules, 2_000)];
   const seed = values.seed === undefined ? undefined : numberOf(values.seed);
   await buildFaces();
-  const newRequest = newRequestOf(globalThis.Request);
-  const worker = await loadWorker();
-  const load = async (one) => ({ ...(await loadPackage(one)), worker, newRequest });
-  const [newWorld, pack] = [await loadWorld(), await load(mutant)];
-  virtual();
   if (seed !== undefined) {
-    const ended = await runSeed({ newWorld, pack, seed, keep: true });
+    const ended = await runSeed({ ...(await loaded(mutant)), seed, keep: true });
     tell(ended, seed);
     return ended.broken ? 1 : 0;
   }
-  if (mutant) return (await finds({ newWorld, pack, mutant, first, count })) ? 0 : 1;
-  if (values.mutants) return planted({ newWorld, load, first, count });
-  return many({ newWorld, pack, first, count });
+  if (mutant || values.mutants) return planted(mutant ? [mutant] : MUTANTS, { first, count });
+  return many({ first, count });
+}
+
+/** The world, and the package in which `mutant` is planted, on virtual time. */
+async function loaded(mutant) {
+  const newRequest = newRequestOf(globalThis.Request);
+  const worker = await loadWorker();
+  const [newWorld, pack] = [await loadWorld(), { ...(await loadPackage(mutant)), worker, newRequest }];
+  virtual();
+  return { newWorld, pack };
 }
 
 /** Requests that reach a Worker are Node's own. */
@@ -97,55 +106,100 @@ const newRequestOf = (Request) => (url, init) => new Request(url, init);
 /** The seeds of a run, those that failed once before all others. */
 const seedsOf = (first, count) => [...new Set([...failedBefore(), ...Array.from({ length: count }, (_, at) => first + at)])];
 
-/** Runs schedules of a changed package until one breaks a rule; whether one did. */
+/** Does what the parent asks for: one schedule, or those that are to find a bug. */
+async function answers() {
+  let how;
+  const does = async ({ seed, mutant, first, count }) => {
+    how ??= await loaded(mutant);
+    if (mutant) return finds({ ...how, mutant, first, count });
+    const { broken, counts, own, requests, terms, failovers } = await runSeed({ ...how, seed });
+    return { seed, broken, counts, own, requests, terms, failovers, memoryMb: how.pack.memory.buffer.byteLength / 2 ** 20 };
+  };
+  const ended = new Promise((resolve) => process.once('disconnect', resolve));
+  process.on('message', (task) => does(task).then((answer) => process.send(answer), fail));
+  await ended;
+  return 0;
+}
+
+/** Has each task done by one of as many processes as there are processors, and gives its answer to `told`. */
+async function share(tasks, told, isNew = () => false) {
+  const left = [...tasks];
+  const works = async () => {
+    let helper;
+    for (let task = left.shift(); task; task = left.shift()) {
+      if (helper && isNew(task)) helper.leave();
+      if (!helper || isNew(task)) helper = newHelper();
+      told(await helper.ask(task));
+    }
+    helper?.leave();
+  };
+  await Promise.all(Array.from({ length: os.availableParallelism() }, works));
+}
+
+function newHelper() {
+  const child = fork(fileURLToPath(import.meta.url), ['--child']);
+  let waits;
+  child.on('message', (answer) => waits.resolve(answer));
+  child.on('exit', (code, signal) => waits.reject(new PlainError(`a process that ran schedules ended with ${signal ?? code}`)));
+  return {
+    ask: (task) => new Promise((resolve, reject) => {
+      waits = { resolve, reject };
+      child.send(task);
+    }),
+    leave: () => child.connected && child.disconnect(),
+  };
+}
+
+/** Runs schedules of a changed package until one breaks a rule. */
 async function finds({ newWorld, pack, mutant, first, count }) {
-  let runs = 0;
-  for (; runs < count; runs += 1) {
+  for (let runs = 0; runs < count; runs += 1) {
     const seed = (first || mutant.near || 0) + runs;
     const { broken } = await runSeed({ newWorld, pack, seed });
     if (!broken) continue;
-    say(`${mutant.name}: found by schedule ${runs + 1}, faces:${seed}: ${broken.check}: ${broken.text.slice(0, LONGEST_TEXT)}`);
-    return true;
+    return { found: true, text: `${mutant.name}: found by schedule ${runs + 1}, faces:${seed}: ${broken.check}: ${broken.text.slice(0, LONGEST_TEXT)}` };
   }
-  say(`${mutant.name}: not found in ${runs} schedules`);
-  return false;
+  return { found: false, text: `${mutant.name}: not found in ${count} schedules` };
 }
 
-async function planted(how) {
+async function planted(mutants, how) {
   let missed = 0;
-  for (const mutant of MUTANTS) missed += (await finds({ ...how, mutant, pack: await how.load(mutant) })) ? 0 : 1;
+  // A package of its own is another process: what the one before has changed is not there.
+  await share(mutants.map((mutant) => ({ mutant, ...how })), ({ found, text }) => {
+    say(text);
+    missed += found ? 0 : 1;
+  }, () => true);
   return missed === 0 ? 0 : 1;
 }
 
-async function many({ newWorld, pack, first, count }) {
+async function many({ first, count }) {
   const seeds = seedsOf(first, count);
   const [beganMs, faults, own, broken] = [realNow(), {}, {}, []];
   const sums = { requests: 0, terms: 0, failovers: 0 };
-  let [done, toldMs] = [0, realNow()];
+  let [done, toldMs, memoryMb] = [0, realNow(), 0];
   const pace = () => `${((done * 1_000) / (realNow() - beganMs)).toFixed(0)} a second`;
-  for (const seed of seeds) {
-    const ended = await runSeed({ newWorld, pack, seed });
+  await share(seeds.map((seed) => ({ seed })), (ended) => {
     done += 1;
+    memoryMb = Math.max(memoryMb, ended.memoryMb);
     add(faults, ended.counts);
     add(own, ended.own);
     for (const name of Object.keys(sums)) sums[name] += ended[name];
     if (ended.broken) {
+      const { seed, broken: { check, text } } = ended;
       broken.push(seed);
-      const { check, text } = ended.broken;
       say(`faces:${seed} ${check}: ${text}`);
       if (!failedBefore().includes(seed)) fs.appendFileSync(FAILED, `faces:${seed} ${check}\n`);
     }
-    if (realNow() - toldMs < PROGRESS_MS) continue;
+    if (realNow() - toldMs < PROGRESS_MS) return;
     toldMs = realNow();
     say(`${done} of ${seeds.length} schedules, ${pace()}, ${broken.length} failed`);
-  }
+  });
   say(`Faults: ${listed(faults)}.\n\nMembers of the package: ${listed(own)}.\n`);
   const counted = Object.entries(sums).map(([what, sum]) => `${sum} ${what}`).join(', ');
   say(`${done} schedules, ${pace()}: ${counted}, ${broken.length} failed`);
-  const memoryMb = pack.memory.buffer.byteLength / 2 ** 20;
   say(`The package's wasm has ${memoryMb.toFixed(1)} MB, of at most ${MOST_MB}.`);
   if (broken.length === 0) return memoryMb <= MOST_MB ? 0 : 1;
-  tell(await runSeed({ newWorld, pack, seed: broken[0], keep: true }), broken[0]);
+  const [seed] = broken.sort((a, b) => a - b);
+  tell(await runSeed({ ...(await loaded()), seed, keep: true }), seed);
   return 1;
 }
 

@@ -31,7 +31,10 @@ export const loadWorker = async () => {
   const read = `import { readFileSync } from 'node:fs';\nconst module = new WebAssembly.Module(readFileSync(${wasm}));`;
   const place = path.join(FOLDER, 'entry', 'worker.mjs');
   fs.mkdirSync(path.dirname(place), { recursive: true });
-  fs.writeFileSync(place, text.replace(imported, () => read).replace('../build/', '../../'));
+  // Several processes write the same, and one may read it meanwhile.
+  const own = `${place}-${process.pid}`;
+  fs.writeFileSync(own, text.replace(imported, () => read).replace('../build/', '../../'));
+  fs.renameSync(own, place);
   const [{ default: worker }, { __wbg_reset_state: reset }] = [await import(pathToFileURL(place)), await import(pathToFileURL(inRoot('build/worker/edgelect.js')))];
   return { ...worker, reset };
 };
