@@ -8,7 +8,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { parsed, say } from '../../js/tools/command.mjs';
 import { inRoot } from '../../js/tools/paths.mjs';
-import { PlainError, exit, fail, run } from '../../js/tools/run.mjs';
+import { PlainError, exit, fail, run, seconds } from '../../js/tools/run.mjs';
 
 const HELP = `node tests/unplanned/run.mjs                changes each place, and says which ring of the tests finds it; for hours
 node tests/unplanned/run.mjs --file NAME    of files whose path has this in it, such as clock; repeat it for more
@@ -22,7 +22,9 @@ const COPY = path.join(OUT, 'copy');
 /** A test that takes longer is left to the schedules, or to the ring of slow tests. */
 const QUICK_MS = 400;
 const SLOW_MS = 10_000;
-const LONGEST_MS = 240_000;
+/** So many times what a ring takes with nothing changed, and so long at least: who computes longer does not end. */
+const LONGEST = 4;
+const LONGEST_AT_LEAST_MS = 20_000;
 const RINGS = ['unit tests', 'quick tests', '530 schedules', '2,400 schedules', 'slow tests'];
 /** So many schedules of epochs, in place of 500. */
 const FEW = { EDGELECT_SCHEDULES: '100' };
@@ -34,9 +36,10 @@ const lines = (text) => text.split('\n').filter(Boolean);
 async function changed() {
   const { stdout } = await asked('git', ['ls-files'], { cwd: inRoot('.'), maxBuffer: 1 << 24 });
   const known = lines(stdout);
-  const copied = known.filter((one) => /^(src|tests|examples|js\/scenarios|docs|Cargo|rust-toolchain)/.test(one));
+  const copied = known.filter((one) => /^(src|tests|examples|js\/scenarios|docs|Cargo|rust-toolchain)/.test(one) && !one.startsWith('tests/unplanned/'));
   const hash = createHash('sha256');
-  for (const name of copied) hash.update(name).update(fs.readFileSync(inRoot(name)));
+  const tools = known.filter((one) => /^tests\/unplanned\/.*\.(rs|toml|lock)$/.test(one));
+  for (const name of [...copied, ...tools]) hash.update(name).update(fs.readFileSync(inRoot(name)));
   const [of, mark] = [hash.digest('hex'), path.join(COPY, 'of')];
   const changes = () => JSON.parse(fs.readFileSync(path.join(COPY, 'unplanned.json'), 'utf8'));
   if (fs.existsSync(mark) && fs.readFileSync(mark, 'utf8') === of) return changes();
@@ -90,12 +93,12 @@ async function built() {
   return { unit: program('edgelect'), all: program('all'), schedules: path.join(OUT, 'target/debug/examples/unplanned') };
 }
 
-/** Runs one program; gives what found the change, or null. */
-const found = ([program, ...args], number, more = {}) => new Promise((resolve) => {
+/** Runs one program, for so long at most; gives what found the change, or null. */
+const found = ([program, ...args], number, longestMs, more = {}) => new Promise((resolve) => {
   const env = { ...process.env, ...FEW, UNPLANNED: String(number), ...more };
   const child = spawn(program, args, { cwd: path.join(COPY, 'tests/suites'), env, stdio: ['ignore', 'pipe', 'ignore'] });
   let text = '';
-  const timer = setTimeout(() => child.kill('SIGKILL'), LONGEST_MS);
+  const timer = setTimeout(() => child.kill('SIGKILL'), longestMs);
   child.stdout.setEncoding('utf8').on('data', (part) => {
     text += part;
     if (/^test .*FAILED/m.test(text)) child.kill('SIGKILL');
@@ -136,12 +139,15 @@ async function main(args) {
     [programs.unit], [programs.all, '--exact', ...quick], [programs.schedules, '450', '80'], [programs.schedules, '2000', '400'],
     [programs.all, '--exact', ...slow],
   ];
-  const comesBy = [];
+  const [comesBy, longestMs] = [[], []];
   for (const [at, ring] of rings.entries()) {
     const file = path.join(OUT, `came-by-${at}`);
     fs.rmSync(file, { force: true });
-    const why = await found(ring, 0, { UNPLANNED_CAME_BY: file });
+    const beganMs = performance.now();
+    const why = await found(ring, 0, 600_000, { UNPLANNED_CAME_BY: file });
+    longestMs.push(Math.max(LONGEST_AT_LEAST_MS, LONGEST * (performance.now() - beganMs)));
     if (why) throw new PlainError(`the unchanged code fails: ${why}`);
+    say(`${RINGS[at]}: ${seconds(performance.now() - beganMs)}`);
     comesBy.push(new Set(lines(fs.readFileSync(file, 'utf8')).map(Number)));
   }
   const chosen = all.filter(({ file }, at) => at % Number(values.every ?? 1) === 0 && (values.file ?? ['']).some((part) => file.includes(part)));
@@ -152,7 +158,7 @@ async function main(args) {
       const came = comesBy.map((one) => one.has(change.first));
       let [by, ring] = [null, null];
       for (let at = 0; at < rings.length && !by; at += 1) {
-        if (came[at]) [by, ring] = [await found(rings[at], change.number), at];
+        if (came[at]) [by, ring] = [await found(rings[at], change.number, longestMs[at]), at];
       }
       const one = { ...change, of, by, ring: by ? ring : null, seen: came.includes(true) };
       known.set(change.number, one);
