@@ -379,7 +379,9 @@ impl Faces {
     #[wasm_bindgen(js_name = givesBack)]
     pub fn gives_back(&mut self, session: u32) -> bool {
         let mut deeds = self.world().oracle.deeds.iter().rev();
-        let last = deeds.find(|deed| deed.session == session as usize);
+        // A claim that did not land took nothing that is to be given back.
+        let counts = |deed: &Deed| !deed.aim.takes() || deed.landed_ms.is_some();
+        let last = deeds.find(|deed| deed.session == session as usize && counts(deed));
         last.is_some_and(|deed| matches!(deed.aim, Aim::Release | Aim::Park))
     }
 
