@@ -300,9 +300,10 @@ export class Tick extends Face {
       world.works(session, token, false);
     };
     signal.addEventListener('abort', () => {
-      // A process that stood still finds both its job too late and its term over.
-      if (world.lasts(session, token) === 0) this.#late.add(token);
-      if (!answered) ends(runtime.now - beganMs >= this.#timeoutMs ? 'failed' : 'lost');
+      // A process that stood still finds both its job too late and its term over; or it hears then that it was overtaken.
+      const lateMs = runtime.now - beganMs - this.#timeoutMs;
+      if (world.lasts(session, token) === 0 || lateMs === 0 || lateMs === 1) this.#late.add(token);
+      if (!answered) ends(lateMs >= 0 ? 'failed' : 'lost');
       this.ends(token, answered ? 'done' : 'expired');
     }, { once: true });
     try {
