@@ -60,7 +60,13 @@ class Bucket {
     // A binding always says when an object was written.
     if (!(found.lastModified > 0)) throw new Error('get: we encountered an internal error (10001)');
     const bytes = new TextEncoder().encode(found.body);
-    return { httpEtag: found.etag, uploaded: new Date(found.lastModified), size: bytes.length, arrayBuffer: async () => bytes.buffer };
+    const body = new ReadableStream({
+      start(stream) {
+        stream.enqueue(bytes);
+        stream.close();
+      },
+    });
+    return { httpEtag: found.etag, uploaded: new Date(found.lastModified), size: bytes.length, arrayBuffer: async () => bytes.buffer, body };
   }
 
   async put(key, body, { onlyIf }) {
