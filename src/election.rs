@@ -610,7 +610,12 @@ impl Election {
                 self.config = *config;
                 self.config.peer_mode &= self.trigger.is_none();
                 self.set_store_skew(self.config.store_skew_ms);
-                if self.term.is_none() && self.outstanding.is_none() {
+                let grace_ms = self.config.grace_ms(self.longest_lease_ms);
+                if let Some(grace) = self.grace.as_mut().filter(|grace| !grace.reserved) {
+                    // Longer settings count for a wait that goes on, too (S7).
+                    grace.length_ms = grace.length_ms.max(grace_ms);
+                }
+                if self.term.is_none() {
                     self.plan_by_settings(now);
                 }
             }

@@ -1,6 +1,9 @@
 //! When to look next, or to renew.
 
-use super::{Action, Election, Event, MAX_RETRY_AFTER_MS, Outstanding, Plan, Problem, Seen, Step};
+use super::{
+    ATTEMPTS, Action, Election, Event, MAX_RETRY_AFTER_MS, Outstanding, Plan, Problem, Round, Seen,
+    Step,
+};
 use crate::clock::Now;
 use crate::config::Follow;
 use crate::lease::{Lease, MAX_LEASE_MS, Reading};
@@ -56,9 +59,14 @@ impl Election {
         self.plan = Plan { at_ms: now.mono_ms.saturating_add(pause_ms), action: Action::Look };
     }
 
-    /// New settings while nobody is asked: a claim that has not left yet is judged again, and what the old ones have put
-    /// off is not later than by the new ones.
+    /// New settings of a session without a term: a claim by the old ones is judged again before it leaves, or leaves once more,
+    /// and what they have put off is not later than by the new ones.
     pub(super) fn plan_by_settings(&mut self, now: Now) {
+        if self.outstanding.is_some() {
+            let under_way = self.round.take().filter(|round| round.attempts > 0);
+            self.round = under_way.map(|round| Round { attempts: ATTEMPTS, ..round });
+            return;
+        }
         if self.round.take().is_some() {
             return self.plan_look(now, 0);
         }

@@ -45,10 +45,6 @@ impl Election {
             // Nobody else may take it earlier than this session itself.
             lease_ms = lease_ms.max(self.unproven_wait_ms.unwrap_or(0));
         }
-        if purpose == Purpose::Reserve {
-            // The settings may be newer than the first attempt.
-            lease.lease_ms = lease.lease_ms.max(Some(lease_ms));
-        }
         if matches!(purpose, Purpose::Claim | Purpose::Renew) {
             // Lease and margin come from the same settings, those of this write.
             lease.lease_ms = Some(lease_ms);

@@ -1,14 +1,18 @@
 //! Settings that change while the election runs count from then on.
 
-use edgelect::election::{Input, Problem};
+use edgelect::election::{Input, Problem, Step};
 use edgelect::lease::Lease;
-use edgelect::store::{Facts, Outcome, Version};
+use edgelect::store::{Condition, Facts, Outcome, Version};
 use edgelect::{Follow, Settings};
 
-use crate::alone::told::{AT_MS, Alone, LIVING, config, found, settings, text};
+use crate::alone::told::{AT_MS, Alone, LIVING, config, found, settings, text, unknown};
 
 fn with_skew(ms: u64) -> Settings {
     Settings { store_skew_ms: Some(ms), ..settings() }
+}
+
+fn with_longest(ms: u64) -> Settings {
+    Settings { max_lease_ms: Some(ms), ..settings() }
 }
 
 fn written(version: &str) -> Outcome {
@@ -115,4 +119,37 @@ fn a_proxys_date_within_a_new_store_skew_is_no_problem_any_more() {
     assert!(alone.election.problem().is_some(), "the settings are the same");
     alone.tell(Input::Configure(Box::new(config(&with_skew(60_000)))));
     assert_eq!(alone.election.problem(), None);
+}
+
+/// Whoever led may have its lease still when `maxLease` is raised, and so may another's settings be longer.
+#[test]
+fn s7_longer_settings_count_for_a_grace_that_goes_on() {
+    let mut alone = Alone::new(&with_longest(15_000));
+    alone.reads();
+    alone.answer(Outcome::Missing);
+    let (created, seen) = alone.claims();
+    assert_eq!((seen, created.lease_ms), (Condition::Absent, Some(15_000)));
+    alone.written("\"c\"");
+    alone.ms += 5_000;
+    alone.tell(Input::Configure(Box::new(config(&with_longest(60_000)))));
+    alone.until_written("\"c\"", &text(&created));
+    assert!((60_000..=63_000).contains(&alone.ms), "claimed at {} ms", alone.ms);
+}
+
+/// What it tried by the old settings counted a shorter grace.
+#[test]
+fn s7_a_creation_by_old_settings_does_not_leave_once_more() {
+    let mut alone = Alone::new(&with_longest(15_000));
+    alone.reads();
+    alone.answer(Outcome::Missing);
+    alone.claims();
+    alone.tell(Input::Configure(Box::new(config(&with_longest(60_000)))));
+    alone.answer(unknown());
+    let created = loop {
+        match alone.step() {
+            Step::Claim { lease, .. } => break lease,
+            _ => alone.answer(Outcome::Missing),
+        }
+    };
+    assert_eq!(created.lease_ms, Some(60_000));
 }

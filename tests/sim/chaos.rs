@@ -1,6 +1,7 @@
 //! What befalls the members, the clocks and the object in a schedule, until it heals.
 
 use edgelect::Follow;
+use edgelect::calendar;
 use edgelect::config::{Config, Settings};
 use edgelect::election::Input;
 use edgelect::lease::Reading;
@@ -9,7 +10,7 @@ use super::clocks::EPOCH_MS;
 use super::member::{Cut, Session};
 use super::network::{Trouble, Weather};
 use super::report::Kind;
-use super::schedule::{Blow, Schedule, foreign_record};
+use super::schedule::{Blow, RAISED_SKEW_MS, Schedule, foreign_record};
 use super::store::{Object, Shown};
 use super::world::{Event, Turn, World};
 
@@ -212,6 +213,8 @@ impl Schedule {
         let config = &self.world.machines[machine].config;
         let lease_ms = self.world.chance.pick(&self.leases_ms);
         let parts = config.leader_timeout_ms / config.margin_ms;
+        // The ticks of a cron outlast the waits of the settings that they began with, and no longer ones.
+        let raises = self.world.machines[machine].cron.is_none();
         let settings = Settings {
             frequent_interval_ms: Some((lease_ms / 5).max(50)),
             infrequent_interval_ms: Some(lease_ms),
@@ -224,6 +227,10 @@ impl Schedule {
                 2 => Follow::Tight,
                 _ => config.follow,
             }),
+            store_skew_ms: match self.world.now_ms % 5 {
+                0 if raises => self.settings[machine].store_skew_ms.map(|ms| ms + RAISED_SKEW_MS),
+                _ => Some(config.store_skew_ms),
+            },
             ..self.settings[machine].clone()
         };
         let sustain_ms = config.sustain_ms;
@@ -305,7 +312,11 @@ impl Schedule {
             }
             _ => {
                 tally.fault(Kind::NewerFormat);
-                let body = format!("{{\"leaderID\":\"x\",\"format\":2,\"note\":{number}}}");
+                // With a time, which members of S3lect's make wait for; a record without one they take at once.
+                let time = calendar::rfc3339((EPOCH_MS + *now_ms) as i64);
+                let body = format!(
+                    "{{\"leaderID\":\"x\",\"lastUpdated\":\"{time}\",\"format\":2,\"note\":{number}}}"
+                );
                 store.put(*now_ms, body.as_bytes());
             }
         }

@@ -154,12 +154,7 @@ impl Oracle {
                     Shown::Other(_) => (longest_ms, longest_ms),
                 };
                 let (least_ms, most_ms) = (own_ms.max(waited_ms.0), own_ms.max(waited_ms.1));
-                // A reservation may keep the longer lease that the settings of its first attempt had.
-                let kept = own_ms..=longest_ms.max(own_ms);
-                lease.lease_ms.is_some_and(|ms| {
-                    let reserved = lease.in_grace() && kept.contains(&ms);
-                    ms == own_ms || (least_ms..=most_ms).contains(&ms) || reserved
-                })
+                lease.lease_ms.is_some_and(|ms| ms == own_ms || (least_ms..=most_ms).contains(&ms))
             }
         };
         let covers = writer.trigger.is_some() && lease.slot_done == Some(true);

@@ -89,6 +89,9 @@ pub const WITHIN_CONTRACT: u64 = 900;
 /// One seed in so many runs clocks outside the contract.
 const ONE_WILD_IN: u64 = 8;
 
+/// By so much new settings may raise `storeSkew`, in milliseconds.
+pub const RAISED_SKEW_MS: u64 = 1_500;
+
 impl Schedule {
     pub fn draw(seed: u64, depth: Depth, rate_per_mille: u64) -> Self {
         Self::draw_around(seed, depth, rate_per_mille, Around::default())
@@ -339,7 +342,11 @@ impl Schedule {
             machines.iter().map(|machine| of(&machine.config)).max().unwrap_or(0).max(outside)
         };
         let lease_ms = 2 * self.lease_ms;
-        let grace_ms = longest(&|config| config.grace_ms(lease_ms) + config.store_skew_ms);
+        let raised_ms = if self.blows.contains(&Blow::Configure) { RAISED_SKEW_MS } else { 0 };
+        let grace_ms = longest(&|config| {
+            let store_skew_ms = config.store_skew_ms + raised_ms;
+            Config { store_skew_ms, ..config.clone() }.grace_ms(lease_ms) + store_skew_ms
+        });
         let intervals_ms = longest(&|config| config.infrequent_interval_ms);
         let requests_ms = longest(&|config| {
             let asked_ms = config.peer_timeout_ms
