@@ -216,10 +216,13 @@ impl World {
         let Session { outside, machine, .. } = &self.sessions[session];
         let clocks = &self.machines[*machine].clocks;
         let left_ms = deeds.into_iter().map(|deed| {
-            let Deed { lease, margin_ms, .. } = &self.oracle.deeds[deed];
+            let Deed { lease, margin_ms, sent_ms, .. } = &self.oracle.deeds[deed];
             let span_ms = lease.lease_ms.unwrap_or(0).saturating_sub(*margin_ms);
-            let sent = outside.as_ref().and_then(|outside| outside.sent.get(&deed));
-            sent.map_or(0, |sent| span_ms.saturating_sub(ago_ms(*sent, clocks)))
+            // With an operator's request in it, it is the same write under another number.
+            let same = |(own, _): &(&usize, _)| self.oracle.deeds[**own].sent_ms == *sent_ms;
+            let own = outside.as_ref().map(|outside| outside.sent.range(..=deed).rev());
+            let sent = own.and_then(|mut own| own.find(same));
+            sent.map_or(0, |(_, sent)| span_ms.saturating_sub(ago_ms(*sent, clocks)))
         });
         left_ms.min().unwrap_or(0)
     }
