@@ -607,12 +607,16 @@ impl Election {
             Input::WorkEnded { term } => self.on_work_ended(now, term),
             Input::SlotEnded { term, end } => self.on_slot_ended(term, end),
             Input::Configure(config) => {
+                let before_ms = self.config.grace_ms(self.longest_lease_ms);
                 self.config = *config;
                 self.config.peer_mode &= self.trigger.is_none();
                 self.set_store_skew(self.config.store_skew_ms);
                 let grace_ms = self.config.grace_ms(self.longest_lease_ms);
-                if let Some(grace) = self.grace.as_mut().filter(|grace| !grace.reserved) {
-                    // Longer settings count for a wait that goes on, too (S7).
+                // Longer settings count for a grace that goes on, too (S7); what waits for less waits for one known lease.
+                if let Some(grace) = self.grace.as_mut()
+                    && grace_ms > before_ms
+                    && grace.length_ms >= before_ms
+                {
                     grace.length_ms = grace.length_ms.max(grace_ms);
                 }
                 if self.term.is_none() {

@@ -153,3 +153,18 @@ fn s7_a_creation_by_old_settings_does_not_leave_once_more() {
     };
     assert_eq!(created.lease_ms, Some(60_000));
 }
+
+/// It waits for the one lease that it knows, which is no grace.
+#[test]
+fn s6_settings_that_are_told_again_lengthen_no_wait_for_a_proof() {
+    let mut alone = Alone::new(&with_longest(3_600_000));
+    // The clocks of its store are further apart than `storeSkew`, so that what is read back proves nothing.
+    let (claim, _) = alone.until_written_with("\"v\"", LIVING, by_front_end(9_000, Some(AT_MS)));
+    alone.answer_with(written("\"c\""), by_front_end(9_000, None));
+    let landed_ms = alone.ms;
+    alone.tell(Input::Configure(Box::new(config(&with_longest(3_600_000)))));
+    let made_ms = alone.store_ms() / 1_000 * 1_000;
+    alone.until_written_with("\"c\"", &text(&claim), by_front_end(9_000, Some(made_ms)));
+    let waited_ms = alone.ms - landed_ms;
+    assert!((15_000..=25_000).contains(&waited_ms), "claimed after {waited_ms} ms");
+}
