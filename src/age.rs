@@ -377,4 +377,35 @@ mod tests {
         clocks.answer(at(16_900), at(16_900), &facts(115, 100));
         assert_eq!(observation.age_ms(&clocks, at(16_900)), 12_000);
     }
+
+    #[test]
+    fn a_later_date_that_proves_less_takes_nothing_away() {
+        let mut clocks = Clocks::new(HostClock::Two, SKEW_MS);
+        let mut observation = observe(&mut clocks, at(0), &facts(120, 100));
+        observation.shown(&clocks, at(5_000), &facts(122, 100), Drift::Agreed, None);
+        assert_eq!(observation.age_ms(&clocks, at(5_000)), 22_000);
+    }
+
+    #[test]
+    fn s6_where_nothing_corrects_an_older_answer_only_one_of_the_store_begins_a_watch() {
+        let mut clocks = Clocks::new(HostClock::Two, SKEW_MS);
+        clocks.set_covered(false);
+        let relayed = Facts { relayed: true, ..Facts::default() };
+        let mut observation = observe(&mut clocks, at(0), &relayed);
+        assert_eq!(observation.age_ms(&clocks, at(60_000)), 0);
+        observation.shown(&clocks, at(60_000), &Facts::default(), Drift::Unproven, None);
+        observation.shown(&clocks, at(65_000), &relayed, Drift::Unproven, None);
+        assert_eq!(observation.age_ms(&clocks, at(70_000)), 7_000);
+    }
+
+    #[test]
+    fn a_wait_that_has_begun_anew_six_times_does_so_no_more() {
+        let mut clocks = Clocks::new(HostClock::Two, SKEW_MS);
+        let mut observation = observe(&mut clocks, at(0), &facts(100, 100));
+        for restarts in 1..=6 {
+            assert!(observation.made_anew(&facts(200, 101)), "{restarts}");
+            observation = observation.anew(&clocks, at(restarts * 60_000));
+        }
+        assert!(!observation.made_anew(&facts(900, 800)));
+    }
 }

@@ -632,4 +632,14 @@ mod tests {
         assert_eq!(clocks.storage_ms(one(16_000)), 118_000);
         assert_eq!(clocks.storage_ceiling_ms(one(16_000)), 118_999);
     }
+
+    #[test]
+    fn s6_a_version_that_may_be_overwritten_by_itself_proves_nothing_before_its_second_is_over() {
+        let mut clocks = Clocks::new(HostClock::Two, 2_000);
+        assert_eq!(clocks.owed_by_store_ms(100_000, 100_000), 0);
+        clocks.set_covered(false);
+        for (date_ms, owed_ms) in [(100_000, 3_000), (102_000, 1_000), (103_000, 0)] {
+            assert_eq!(clocks.owed_by_store_ms(date_ms, 100_000), owed_ms, "{date_ms}");
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! One election, told answer by answer on virtual time: one rule at its edge, to the millisecond.
 
+mod edges;
 mod foreign;
 mod on_the_way;
 mod seen;
