@@ -3,8 +3,9 @@
 use edgelect::Settings;
 use edgelect::election::{Input, Problem, Step};
 use edgelect::lease::MAX_TERM;
+use edgelect::store::Outcome;
 
-use crate::alone::told::{Alone, settings, tombstone};
+use crate::alone::told::{Alone, settings, text, tombstone};
 
 #[test]
 fn s2_over_the_highest_number_there_is_no_next_term() {
@@ -40,5 +41,27 @@ fn s12_who_waits_for_its_work_to_end_sleeps_until_its_lease_is_over() {
     match alone.election.poll(alone.now()) {
         Step::Wait { until_ms } => assert!(until_ms >= began_ms + 10_000, "{until_ms}"),
         other => panic!("{other:?}"),
+    }
+}
+
+/// Where the answer to the creation had no `Date`, one look says when the record was made.
+#[test]
+fn s7_a_grace_is_waited_out_with_one_look_at_most() {
+    for dated in [true, false] {
+        let mut alone = Alone::new(&Settings { max_lease_ms: Some(60_000), ..settings() });
+        alone.reads();
+        alone.answer(Outcome::Missing);
+        let (created, _) = alone.claims();
+        alone.dated = dated;
+        alone.written("\"c\"");
+        (alone.dated, alone.modified_ms) = (true, Some(alone.store_ms()));
+        let mut looks_ms = Vec::new();
+        while let Step::Read { .. } = alone.step() {
+            looks_ms.push(alone.ms);
+            alone.found("\"c\"", &text(&created));
+        }
+        assert!(alone.ms >= 60_000, "claimed at {} ms", alone.ms);
+        let early = looks_ms.iter().filter(|ms| **ms <= 6_000).count();
+        assert!(looks_ms.len() <= 2 && early == usize::from(!dated), "{dated}: {looks_ms:?}");
     }
 }
