@@ -1,7 +1,9 @@
 //! Which schedules are refused, and which slot a timer asks for.
 
 use edgelect::SlotOutcome::Done;
-use edgelect::{Missed, Schedule, ScheduleSettings, Settings};
+use edgelect::json::Object;
+use edgelect::slots::StorageTimes;
+use edgelect::{Missed, Policy, Schedule, ScheduleSettings, Settings};
 
 use crate::slots::world::{Dates, FIRST_MS, Job, World, minute, once};
 use worlds::virtual_time::{config, config_of};
@@ -51,4 +53,32 @@ fn a_timers_slot_is_the_nearest_multiple_of_its_period_unless_that_lies_ahead() 
         assert_eq!(trigger.report().slot_ms, Some(minute(number)), "{after_ms}");
         assert_eq!(trigger.outcome(), Done, "{after_ms}");
     }
+}
+
+#[test]
+fn options_are_read_by_their_names_and_refused_by_them() {
+    let read = |text: &str| {
+        let options = Object::read(text.as_bytes()).expect("an object");
+        ScheduleSettings::from_json(&options)
+    };
+    let settings = read(r#"{"policy": "atLeastOnce", "missed": "all", "period": null}"#);
+    let settings = settings.expect("both are known");
+    assert_eq!(settings.policy, Some(Policy::AtLeastOnce));
+    assert_eq!((settings.missed, settings.period_ms), (Some(Missed::All), None));
+    let refused = read(r#"{"policy": "sometimes"}"#).expect_err("nobody knows it");
+    assert_eq!(refused.field, "policy");
+}
+
+/// Whoever claimed a slot did so by a clock, and its change is told by another, that may each be `storeSkew` off.
+#[test]
+fn a_record_without_a_slot_counts_those_of_two_skews_after_it_as_claimed() {
+    let times = StorageTimes {
+        now_ms: 200_000,
+        ceiling_ms: 203_000,
+        dated: true,
+        changed_ms: Some(100_000),
+        skew_ms: 2_000,
+    };
+    assert_eq!(times.claimed_through_ms(), 106_000);
+    assert_eq!(StorageTimes { changed_ms: None, ..times }.claimed_through_ms(), 209_000);
 }

@@ -368,3 +368,14 @@ pub(super) fn is_version(text: &str) -> bool {
 fn begins(text: &str, with: &str) -> bool {
     text.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_a_signature_is_no_host() {
+        assert!(is_host("bucket.s3.eu-central-1.amazonaws.com:443") && is_host("[::1]:9000"));
+        assert!(!is_host(&"a".repeat(64)) && !is_host("") && !is_host("a b"));
+    }
+}

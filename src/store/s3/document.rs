@@ -106,3 +106,16 @@ impl ErrorDocument {
         field.get_or_insert_with(|| value.to_owned());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_code_counts_after_however_many_other_elements() {
+        let others = "<Other>1</Other>".repeat(2 * MAX_DEPTH);
+        let text =
+            format!("<Error>{others}<Code>NoSuchKey</Code><Code>AccessDenied</Code></Error>");
+        assert_eq!(read(text.as_bytes()).map(|found| found.code).as_deref(), Some("NoSuchKey"));
+    }
+}
