@@ -22,7 +22,7 @@ const OUT = inRoot('build/unplanned');
 const COPY = path.join(OUT, 'copy');
 /** A test that takes longer is left to the schedules, or to the ring of slow tests. */
 const QUICK_MS = 400;
-const SLOW_MS = 3_000;
+const SLOW_MS = 5_000;
 /** So many times what a ring takes with nothing changed, and so long at least: who computes longer does not end. */
 const LONGEST = 3;
 const LONGEST_AT_LEAST_MS = 20_000;
