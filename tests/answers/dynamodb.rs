@@ -647,6 +647,9 @@ fn expired_credentials_and_unknown_keys_are_asked_for_anew_and_a_wrong_clock_is_
     assert_eq!(header(&talk.sends(), "x-amz-date"), Some("20251120T100000Z"));
     let again = talk.again(error(400, "InvalidSignatureException"));
     assert_eq!(header(&again, "x-amz-date"), Some(&*calendar::basic(NOW_S)));
+    // Once in each operation, for a service that names another time with every answer.
+    let day_later = http_date(NOW_MS + 86_400_000);
+    talk.refreshed(with(error(400, "InvalidSignatureException"), "date", &day_later));
 }
 
 #[test]
