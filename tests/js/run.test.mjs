@@ -326,11 +326,14 @@ test('what is wrong is one line, or two with a hint, and 2; a store that fails i
 test('who gives up on a store that refuses all writes says why', async () => {
   const { endpoint } = await kept(startLiar('forbids'));
   const { variables } = await newGroup({ starts: false });
-  for (const wait of ['300ms', '600ms', '900ms']) {
+  let last;
+  for (const wait of ['300ms', '900ms', '3s']) {
     const { code, stderr } = await edgelect(['run', '--wait', wait, '--', 'true'], { variables: variables(endpoint) });
-    // Between two writes it waits for its turn.
-    assert.match(`${code} ${stderr}`, /^(1 edgelect: [^\n]*403 AccessDenied[^\n]*\n|75 edgelect: waiting [^\n]*\n)$/);
+    last = `${code} ${stderr}`;
+    // Between two writes it waits for its turn; a busy machine may have heard nothing yet.
+    assert.match(last, /^(1 edgelect: [^\n]*403 AccessDenied[^\n]*\n|75 (edgelect: waiting [^\n]*\n)?)$/);
   }
+  assert.match(last, /403 AccessDenied|waiting/);
 });
 
 test('a reader of its messages that has stopped reading keeps nobody waiting', { skip: process.platform !== 'linux' && 'only Linux opens a pipe anew' }, async () => {
