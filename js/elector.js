@@ -972,6 +972,12 @@ export class Elector {
     this.#fence = fence;
     publish('term', () => ({ group: this.#group, term: term.token, how: 'acquired' }));
     this.#tellLog('info', 'acquired', 'this member leads', term.token);
+    // What hears of it may have held it up until it was over, or have ended it: then no work begins.
+    if (!holds()) return;
+    if (engine.standing() === undefined) {
+      this.#tellLost(number, engine.alive ? 'expired' : 'trap', engine, false);
+      return;
+    }
     const stopped = this.#work.begin();
     const { failed, fine } = this.#call('onAcquireLeadership', term);
     void fine.then((ok) => {
@@ -1003,14 +1009,13 @@ export class Elector {
     });
   }
 
-  #tellLost(number, reason, engine = this.#engine) {
+  /** `begun`: whether it was told that the term has begun. */
+  #tellLost(number, reason, engine = this.#engine, begun = true) {
     const [term, fence] = [this.#term, this.#fence];
     if (!term || numberOf(term) !== number) return;
     this.#term = null;
     this.#fence = null;
     noteEnd(term, reason, this.#causeOf(engine, reason));
-    publish('term', () => ({ group: this.#group, term: term.token, how: 'lost', reason }));
-    this.#tellLog('info', 'lost', `this member does not lead any more: ${reason}`, term.token);
     // What its listeners begin waits for what is told of its end.
     const stopped = this.#work.begin();
     try {
@@ -1020,8 +1025,12 @@ export class Elector {
       // The rest follows all the same: an election that never learns that the work has ended never competes again.
       void Promise.resolve().then(() => endTerm(term, reason));
     }
+    // The signal came first: a log may take its time.
+    publish('term', () => ({ group: this.#group, term: term.token, how: 'lost', reason }));
+    this.#tellLog('info', 'lost', `this member does not lead any more: ${reason}`, term.token);
     // It may have been seen earlier than it is told.
-    void this.#call('onLoseLeadership', { term: term.token, reason: lossOf.get(term) }).fine.then(stopped);
+    if (begun) void this.#call('onLoseLeadership', { term: term.token, reason: lossOf.get(term) }).fine.then(stopped);
+    else stopped();
     this.#work.after(() => engine.workEnded(number));
   }
 

@@ -3,7 +3,7 @@
 
 const LOST = `      onOver: (reason) => this.#onLost(number, reason),
       onSeen: (reason) => noteEnd(term, reason, this.#causeOf(engine, reason)),`;
-const TOLD = "    void this.#call('onLoseLeadership', { term: term.token, reason: lossOf.get(term) }).fine.then(stopped);";
+const TOLD = "    if (begun) void this.#call('onLoseLeadership', { term: term.token, reason: lossOf.get(term) }).fine.then(stopped);";
 const WAITS = `    if (this.#work.goesOn && this.#shared?.competes === undefined) void this.#runAfterWork(engine);
     else this.#runs(engine);`;
 const RESIGNS = "      // Within a callback the engine's own word comes later.\n      if (holds()) this.#onLost(number, 'resigned');";
@@ -13,7 +13,7 @@ export const MUTANTS = [
   { name: 'fence-tells-nobody', near: 140, file: 'elector.js', from: LOST, to: LOST.replace('this.#onLost(number, reason)', 'reason') },
   { name: 'lost-slot-keeps-value', near: 460, file: 'slots.js', from: '      delete run.value;\n', to: '' },
   { name: 'signal-fires-late', file: 'elector.js', from: '      term.#fire(term.#loss);', to: '      setTimeout(() => term.#fire(term.#loss), 500);' },
-  { name: 'loss-is-not-told', file: 'elector.js', from: TOLD, to: '    stopped();' },
+  { name: 'loss-is-not-told', file: 'elector.js', from: TOLD, to: '    if (begun) stopped();' },
   { name: 'new-session-beside-old-work', file: 'elector.js', from: WAITS, to: '    this.#runs(engine);' },
   { name: 'released-under-work', file: 'elector.js', from: '    this.#work.after(() => engine.workEnded(number));', to: '    engine.workEnded(number);' },
   { name: 'resigns-after-the-callback', file: 'elector.js', from: RESIGNS, to: '' },

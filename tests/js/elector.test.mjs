@@ -35,6 +35,49 @@ test('the three callbacks come once each, in order, and the signal fires first',
   assert.deepEqual(heard, ['acquire', 'leader a', 'signal', 'lose stopped', 'leader null']);
 });
 
+/** Hears what is logged of terms in place of the terminal, and holds up everything for so long each time. */
+const logging = (heard, holdsUpMs = () => 0) => {
+  const { warn } = console;
+  console.warn = (line) => {
+    const { event } = JSON.parse(line);
+    if (!['acquired', 'lost'].includes(event)) return;
+    heard.push(event);
+    runtime.jumpTo(Date.now() + holdsUpMs(event));
+  };
+  return () => (console.warn = warn);
+};
+
+const LOGS = { log: 'json', logLevel: 'info' };
+
+test('s10 no work begins in a term that was over before it could be told', async () => {
+  const [heard, works] = [[], []];
+  let slow = true;
+  const unheard = logging(heard, (event) => (event === 'acquired' && slow ? 2_000 : 0));
+  const elector = member(await newGroup(), {
+    ...LOGS,
+    onAcquireLeadership: (term) => works.push(['began', term.remaining() > 0]),
+    onLoseLeadership: ({ reason }) => works.push([reason]),
+  });
+  await elector.start();
+  await until(() => heard.includes('lost'));
+  slow = false;
+  await until(() => elector.isLeader() && works.length > 0);
+  unheard();
+  assert.deepEqual([heard, works], [['acquired', 'lost', 'acquired'], [['began', true]]]);
+  await elector.stop();
+});
+
+test('s5 the signal fires before a log hears of the loss', async () => {
+  const heard = [];
+  const unheard = logging(heard);
+  const elector = member(await newGroup(), LOGS);
+  const term = await started(elector);
+  term.signal.addEventListener('abort', () => heard.push('signal'));
+  await elector.stop();
+  unheard();
+  assert.deepEqual(heard, ['acquired', 'signal', 'lost']);
+});
+
 test('c50 c51 an acquire callback that throws, whatever it is, resigns, sits out and competes again, and nothing is left unhandled', async () => {
   const hostile = [() => { throw new Error('not ready'); }, () => { throw Symbol('x'); }, () => { throw Object.create(null); }, () => Promise.reject(null)];
   for (const [index, refuse] of hostile.entries()) {
