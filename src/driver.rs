@@ -20,7 +20,7 @@ use self::peers::{Ask, Heart};
 pub use self::peers::{Asked, Held};
 
 use crate::clock::Now;
-use crate::config::Config;
+use crate::config::{Config, HostClock};
 use crate::election::{Authority, Election, Event, Input, Problem, Standing, Step};
 use crate::lease::{self, Lease, Stamp};
 use crate::peer::Desk;
@@ -34,6 +34,10 @@ use crate::trouble::{self, Trouble};
 
 /// The longest single sleep that a host is asked for, in milliseconds; JavaScript's timers end near 2^31.
 const LONGEST_SLEEP_MS: u64 = 3_600_000;
+
+/// While it leads, a host of two clocks is asked for no longer sleep than this, in milliseconds: a machine that was suspended
+/// counts nothing of it in its timers, and the end of an authority would be told late.
+const WATCH_MS: u64 = 1_000;
 
 const DRIVEN_BEFORE: &str = "this election was driven before, and that was dropped before its end: make another one for another run";
 
@@ -271,6 +275,13 @@ impl Handle {
         [troubled.flatten(), trouble.note_waiting(waiting)].into_iter().flatten()
     }
 
+    /// Whether the end of an authority may come while the host sleeps and no timer runs. Not in JavaScript, whose package
+    /// looks at its clocks itself.
+    fn watches(&self, now: Now) -> bool {
+        let two = self.with(|election| election.config().clock == HostClock::Two);
+        two && cfg!(not(target_arch = "wasm32")) && self.authority(now).is_some()
+    }
+
     /// Counts what the application is about to be told.
     fn noted(&self, event: Event) -> Event {
         let election = self.inner.election.borrow();
@@ -350,7 +361,8 @@ pub async fn run<S: Store, H: Host>(
         };
         // A clock that steps back meanwhile must not make the pause longer.
         let from_ms = now.mono_ms.max(host.now().mono_ms);
-        let ms = until_ms.saturating_sub(from_ms).clamp(1, LONGEST_SLEEP_MS);
+        let longest_ms = if handle.watches(now) { WATCH_MS } else { LONGEST_SLEEP_MS };
+        let ms = until_ms.saturating_sub(from_ms).clamp(1, longest_ms);
         let pause = async {
             let (asleep, told) = (pin!(host.sleep(ms)), pin!(handle.told()));
             match select(select(asleep, told), beats.as_mut()).await {

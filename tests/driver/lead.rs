@@ -399,3 +399,26 @@ fn an_election_whose_lead_was_dropped_is_not_led_again() {
     assert!(value.expect_err("nobody runs its work").message.contains("was driven before"));
     assert!(handle.authority(machine.host.now()).is_none(), "its lease ran out");
 }
+
+/// No timer of the machine counts the time for which it was suspended.
+#[test]
+fn s10_work_that_does_nothing_is_dropped_soon_after_the_machine_slept_through_its_lease() {
+    let machine = Machine::default();
+    let store = Hanging::with_group(&machine.host);
+    let dropped_ms = Rc::<RefCell<Vec<u64>>>::default();
+    let (host, drops) = (machine.host.clone(), Rc::clone(&dropped_ms));
+    let wire = store.clone();
+    let work = async move |_: Term<'_, Virtual>| {
+        let _guard = Guard(host.clone(), wire.clone(), Rc::clone(&drops));
+        std::future::pending().await
+    };
+    let (handle, _ended) = begin(&machine, store, config(), work);
+    let mut machine = machine;
+    machine.pass(3_000);
+    assert!(handle.authority(machine.host.now()).is_some());
+    machine.host.stepped_ms.set(600_000);
+    let woken_ms = machine.host.now_ms.get();
+    machine.pass(2_000);
+    let dropped_ms = dropped_ms.borrow();
+    assert!(dropped_ms.first().is_some_and(|ms| *ms <= woken_ms + 1_000), "{dropped_ms:?}");
+}
