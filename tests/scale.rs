@@ -41,7 +41,7 @@ fn failovers(setup: Setup, cause: Cause, rounds: usize) -> Vec<Failover> {
 }
 
 fn median_claims(setup: Setup, cause: Cause) -> u64 {
-    percentile(failovers(setup, cause, 3).iter().map(|failover| failover.claims), 50)
+    percentile(failovers(setup, cause, 9).iter().map(|failover| failover.claims), 50)
 }
 
 /// Of thousands that see one expiry, one tombstone or that the record is gone, a handful writes; without turns all do.
