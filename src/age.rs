@@ -4,7 +4,7 @@
 //! answer adds to it; the greatest sum counts. (a) The answer that first showed the version proves zero.
 //! (b) The store's own clock: `Date - Last-Modified`, less a second of rounding and `storeSkew`.
 
-use crate::clock::{Clocks, Drift, Now, Since};
+use crate::clock::{Clocks, Drift, Now, ROUNDING_MS, Since};
 use crate::planted::planted;
 use crate::store::{Facts, Version};
 
@@ -36,6 +36,8 @@ pub struct Observation {
     moves: u32,
     /// How often the wait for this version began anew.
     restarts: u32,
+    /// An answer to a read has shown it.
+    read: bool,
 }
 
 /// After how many moves in a row `Last-Modified` is the time of the answer and not of the record.
@@ -68,6 +70,7 @@ impl Observation {
             modified_at: None,
             moves: 0,
             restarts: 0,
+            read: false,
         }
     }
 
@@ -83,6 +86,7 @@ impl Observation {
         drift: Drift,
         oldest_ms: Option<u64>,
     ) {
+        self.read = true;
         let present = clocks.shows_present(facts);
         if present && !self.begun {
             self.since = clocks.begin(now);
@@ -134,8 +138,10 @@ impl Observation {
     }
 
     /// The version was made by a write of ours that this answer showed to have landed.
-    pub fn made(&mut self, clocks: &Clocks, facts: &Facts) {
-        let by_date_ms = facts.date_ms.map(|date_ms| clocks.latest_of_ms(date_ms));
+    pub fn made(&mut self, facts: &Facts) {
+        // Less than another of the store's clocks may say: one that came back within `storeSkew` would look like this one.
+        // The read that follows soon shows which it is.
+        let by_date_ms = facts.date_ms.map(|date_ms| date_ms.saturating_add(ROUNDING_MS));
         self.latest_ms = facts.last_modified_ms.or(by_date_ms);
         self.dated_ms = facts.date_ms;
     }
@@ -190,9 +196,9 @@ impl Observation {
         Self { store_clock_off, modified_at, moves, restarts, ..first }
     }
 
-    /// Whether [`Observation::made_anew`] has something to compare with.
-    pub fn has_latest(&self) -> bool {
-        self.latest_ms.is_some()
+    /// Whether an answer to a read has shown it, so that [`Observation::made_anew`] compares with that.
+    pub fn was_read(&self) -> bool {
+        self.read
     }
 
     /// Proof (b) is off for this version from here on.

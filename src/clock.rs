@@ -9,7 +9,7 @@ use crate::store::Facts;
 const DRIFT_MS: i64 = 2_000;
 
 /// `Date` has whole seconds, so a difference of two may be this much too great, in milliseconds.
-const ROUNDING_MS: u64 = 1_000;
+pub(crate) const ROUNDING_MS: u64 = 1_000;
 
 /// So many answers, and no fewer, may deny the `Date` of an earlier one.
 const DENIALS_ENOUGH: u32 = 3;
@@ -317,6 +317,15 @@ impl Clocks {
         let latest_ms = self.latest_date_ms.map(|date_ms| self.latest_of_ms(date_ms));
         let denied = since.date_ms > latest_ms;
         if self.single() && (better || denied) { self.begin(now) } else { since }
+    }
+
+    /// How many milliseconds have passed at most since a request left, in a wait that began then. A single clock may have
+    /// stood still unseen: where the store named its time, that counts as well, and an answer without it proves nothing.
+    pub fn at_most_ms(&self, now: Now, sent: Now, since: Since) -> Option<u64> {
+        let own_ms = now.since_pessimistic_ms(sent);
+        let Some(sent_ms) = since.date_ms.filter(|_| self.single()) else { return Some(own_ms) };
+        let date_ms = self.newest.date_ms.filter(|_| !self.newest.cached && !since.cached)?;
+        Some(own_ms.max(self.latest_of_ms(date_ms).saturating_sub(sent_ms)))
     }
 
     /// How much of a wait has surely passed: own monotonic time; with a single clock, which may have stepped

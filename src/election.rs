@@ -371,7 +371,7 @@ pub struct Election {
     seen_lease: SeenLease,
     seen: Seen,
     /// When the read left whose answer last showed the record or its absence.
-    seen_sent_ms: u64,
+    seen_sent: Now,
     grace: Option<Grace>,
     term: Option<HeldTerm>,
     unresolved: Vec<Attempt>,
@@ -427,6 +427,10 @@ pub struct Election {
     announced: Option<u64>,
     /// The lost term whose work is not known to have stopped: nothing is claimed under it.
     working: Option<u64>,
+    /// The id of the operator's request that this session has obeyed last.
+    obeyed: Option<String>,
+    /// The highest term that was known when this session resigned last: neither that nor an earlier one of its own is parked.
+    yielded_term: u64,
     known_leader: Option<String>,
     events: VecDeque<Event>,
     problem: Option<Problem>,
@@ -470,7 +474,7 @@ impl Election {
             longest_lease_ms: 0,
             seen_lease: SeenLease::default(),
             seen: Seen::Nothing,
-            seen_sent_ms: 0,
+            seen_sent: Now::default(),
             grace: None,
             term: None,
             unresolved: Vec::new(),
@@ -505,6 +509,8 @@ impl Election {
             peers: Peers::default(),
             announced: None,
             working: None,
+            obeyed: None,
+            yielded_term: 0,
             known_leader: None,
             events: VecDeque::new(),
             problem: None,

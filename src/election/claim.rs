@@ -213,7 +213,7 @@ impl Election {
     }
 
     pub(super) fn as_claimed(&self, now: Now) -> Now {
-        let sent = Now { mono_ms: self.seen_sent_ms.min(now.mono_ms), ..now };
+        let sent = Now { mono_ms: self.seen_sent.mono_ms.min(now.mono_ms), ..now };
         let goes_on = self.clocks.covered() || planted!(EpochAgeGoesOn);
         if goes_on { now } else { sent }
     }

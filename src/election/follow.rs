@@ -154,7 +154,7 @@ impl Election {
                 });
                 match grace_left_ms {
                     // Looked at once meanwhile, to know when it was made.
-                    left_ms if left_ms > 0 && !observation.has_latest() => {
+                    left_ms if left_ms > 0 && !observation.was_read() => {
                         (soon_ms.min(now.mono_ms + left_ms), Action::Look)
                     }
                     left_ms if left_ms > 0 => (now.mono_ms + left_ms, Action::Look),
@@ -259,7 +259,7 @@ impl Election {
                 self.early = Some((early_ms, leader_id, term));
                 // From when the read left, as the leader counts: a slow store must not carry the look away.
                 // A single clock may have stepped back since.
-                self.seen_sent_ms.min(now.mono_ms) + frequent_ms - early_ms
+                self.seen_sent.mono_ms.min(now.mono_ms) + frequent_ms - early_ms
             }
             _ => {
                 if self.misses <= 1 {

@@ -47,7 +47,7 @@ impl Election {
         }
         if !self.clocks.covered() {
             // By the clock as it was, the read may seem to have left after what is measured from here on.
-            self.seen_sent_ms = self.seen_sent_ms.min(now.mono_ms);
+            self.seen_sent.mono_ms = self.seen_sent.mono_ms.min(now.mono_ms);
         }
         if let Some(grace) = &mut self.grace {
             grace.since = self.clocks.begin(now);
@@ -217,16 +217,25 @@ impl Election {
             self.plan = Plan { at_ms: now.mono_ms, action: Action::Attempt };
             return;
         }
-        let held = self.term.as_ref().map(|term| &term.version);
-        if held == Some(&version) {
+        let held = self.term.as_ref().filter(|held| held.version == version);
+        if let Some(lease) = held.map(|held| held.lease.clone()) {
+            self.see_held(now, &lease, version, facts, drift);
             return self.on_not_landed(now);
         }
         if let Some(attempt) = self.landed_attempt(&reading) {
             self.compare_clocks(now, &attempt.anchor, facts);
-            return self.on_landed(now, attempt, version);
+            let shown = attempt.lease.clone();
+            self.on_landed(now, attempt, version);
+            if self.term.is_none() {
+                self.obey_late(now, &shown);
+            }
+            return;
         }
         if self.take_request(now, &version, &reading) {
             return;
+        }
+        if let Reading::Lease(lease) = &reading {
+            self.obey_late(now, lease);
         }
         if planted!(RenewalOverAnything)
             && let Some(term) = &mut self.term
@@ -236,6 +245,13 @@ impl Election {
         }
         if let Some(attempt) = self.proven_claim(now, &version, facts, drift) {
             return self.on_landed(now, attempt, version);
+        }
+        if self.is_blurred(&version, &reading) {
+            // It may be what was written last, damaged on the way: a second look tells, before the previous fence (S8).
+            self.contradicted = true;
+            self.observe_version(now, sent, version, reading, facts, drift);
+            let pause_ms = self.pause_after_miss_ms();
+            return self.plan_look(now, pause_ms);
         }
         self.end_term(LostReason::Overtaken);
         let same = matches!(&self.seen, Seen::Record { observation, .. } if observation.version == version);
@@ -247,6 +263,18 @@ impl Election {
         // pause either.
         if refused && (same || justified) {
             self.pause_claim(now);
+        }
+    }
+
+    /// The version that is held is shown, perhaps after one that nobody could read: that is watched from its next answer on.
+    fn see_held(&mut self, now: Now, lease: &Lease, version: Version, facts: &Facts, drift: Drift) {
+        let seen = |seen: &Seen| matches!(seen, Seen::Record { observation, .. } if observation.version == version);
+        if seen(&self.seen) {
+            return;
+        }
+        self.see_own(now, lease, version);
+        if let Seen::Record { observation, .. } = &mut self.seen {
+            observation.shown(&self.clocks, now, facts, drift, None);
         }
     }
 
@@ -268,6 +296,12 @@ impl Election {
             return;
         }
         self.unproven = None;
+        // Nor does anybody know by which settings others wait for the bytes below a reservation that is on its way (S7).
+        for attempt in &mut self.unresolved {
+            if attempt.purpose == Purpose::Reserve {
+                attempt.anchor.lease_ms = 0;
+            }
+        }
         if let Seen::Record { observation, .. } = &mut self.seen {
             observation.forget_store_age();
         }
@@ -316,7 +350,7 @@ impl Election {
         let facts = Facts { last_modified_ms: None, ..*facts };
         observation.shown(&self.clocks, now, &facts, drift, None);
         if self.clocks.shows_present(&facts) {
-            self.seen_sent_ms = sent.mono_ms;
+            self.seen_sent = sent;
         }
         if self.problem.is_none()
             && let Seen::Record { reading, .. } = &self.seen
@@ -343,9 +377,26 @@ impl Election {
             }
             return;
         }
-        self.misses = self.misses.saturating_add(1);
-        let pause_ms = self.growing_pause_ms(self.misses);
+        let pause_ms = self.pause_after_miss_ms();
         self.plan = Plan { at_ms: now.mono_ms + pause_ms, action: Action::Attempt };
+    }
+
+    fn pause_after_miss_ms(&mut self) -> u64 {
+        self.round = None;
+        self.misses = self.misses.saturating_add(1);
+        self.growing_pause_ms(self.misses)
+    }
+
+    /// Whether a leader's read-back of a renewal in doubt says neither that it landed nor that it did not. What nobody can
+    /// read twice is stored so.
+    fn is_blurred(&self, version: &Version, reading: &Reading) -> bool {
+        let again = matches!(&self.seen, Seen::Record { observation, reading: Reading::Unreadable(..) }
+            if observation.version == *version);
+        let active = self.term.as_ref().is_some_and(|term| !term.ended);
+        let renews = |attempt: &Attempt| attempt.purpose == Purpose::Renew;
+        let doubted = active && self.unresolved.iter().any(renews);
+        let blurred = doubted && matches!(reading, Reading::Unreadable(..)) && !again;
+        blurred && !planted!(UnreadableIsLost)
     }
 
     pub(super) fn on_missing(&mut self, now: Now, sent: Now) {
@@ -364,7 +415,7 @@ impl Election {
         self.grace = None;
         self.unproven = None;
         self.seen = Seen::Absent;
-        self.seen_sent_ms = sent.mono_ms;
+        self.seen_sent = sent;
         let contradicted = self.competes && self.problem == Some(Problem::Contradicted);
         if !(contradicted || self.unwritten && creating) {
             (self.problem, self.unwritten) = (None, false);
@@ -533,7 +584,7 @@ impl Election {
                 }
                 self.misses = 0;
                 self.forget_turn();
-                let oldest_ms = now.mono_ms.saturating_sub(self.seen_sent_ms);
+                let oldest_ms = now.mono_ms.saturating_sub(self.seen_sent.mono_ms);
                 (Observation::first(version, &self.clocks, now), Some(oldest_ms))
             }
         };
@@ -550,10 +601,10 @@ impl Election {
         if self.stamped_ahead(&reading, facts) {
             observation.distrust_store_clock();
         }
-        let unread_ms = sent.mono_ms.saturating_sub(self.seen_sent_ms);
+        let unread_ms = sent.mono_ms.saturating_sub(self.seen_sent.mono_ms);
         let put_off_ms = if observation.is_new(now) { unread_ms } else { 0 };
         if self.clocks.shows_present(facts) {
-            self.seen_sent_ms = sent.mono_ms;
+            self.seen_sent = sent;
         }
         let dated = observation.has_store_clock(&self.clocks);
         self.grace = self.grace.take().filter(|grace| grace.version == observation.version);

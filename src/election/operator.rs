@@ -44,6 +44,9 @@ impl Election {
         let lease = term.lease.clone();
         (self.round, self.misses) = (None, 0);
         self.see_own(now, &lease, version.clone());
+        if self.wind_down.is_some() {
+            self.obey_late(now, &lease);
+        }
         match self.wind_down {
             // Another one may come between: the end of the release bounds them.
             Some(wind_down) if wind_down.until_ms.is_some() => self.begin_release(now),
@@ -75,8 +78,24 @@ impl Election {
             Ask::Pause if self.pause_of(now, &term.lease).is_some() => LostReason::Paused,
             _ => return false,
         };
+        self.obeyed = Some(request.id.clone());
         self.give_up(now, false, self.trigger.is_some(), reason);
         true
+    }
+
+    /// A request to step down that is read when its term is over, or is being given up: there is nothing more to give up, but
+    /// the next term is left to others all the same. Once, however often it is read.
+    pub(super) fn obey_late(&mut self, now: Now, lease: &Lease) {
+        let own = lease.session.as_ref() == Some(&self.session);
+        let ends = |request: &&OperatorRequest| {
+            lease.term.is_some_and(|term| request.ends(term, &self.session))
+                && self.obeyed.as_ref() != Some(&request.id)
+        };
+        let Some(request) = lease.operator.as_ref().filter(ends).filter(|_| own) else { return };
+        if !planted!(StepDownIgnored) {
+            self.obeyed = Some(request.id.clone());
+            self.compete_after_ms = self.compete_after_ms.max(now.mono_ms + self.sit_out_ms());
+        }
     }
 
     /// Whether the newest record is one that nobody claims because an operator has paused the group.

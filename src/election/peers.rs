@@ -234,7 +234,7 @@ impl Election {
         let own = lease.session.as_deref() == Some(&self.session)
             || lease.leader_addr == self.config.server_addr;
         // No peer blinds a follower: some time the store is read whatever the peer says.
-        let unread_ms = now.mono_ms.saturating_sub(self.seen_sent_ms);
+        let unread_ms = now.mono_ms.saturating_sub(self.seen_sent.mono_ms);
         let leases = if self.peers.doubted { 1 } else { LEASES_BY_PEER };
         let read = unread_ms < leases.saturating_mul(self.lease_to_wait_ms(lease))
             || planted!(PeerBelievedForEver);

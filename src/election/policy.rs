@@ -1,6 +1,6 @@
 //! Where the election asks the trigger whose slots it runs, if it runs any ([`Trigger`](crate::slots::Trigger)).
 
-use super::{Election, Event, LostReason, Purpose, Seen, WindDown};
+use super::{Anchor, Election, Event, LostReason, Purpose, Seen, WindDown};
 use crate::clock::Now;
 use crate::lease::{Lease, Reading, Stamp};
 use crate::planted::planted;
@@ -90,20 +90,33 @@ impl Election {
     }
 
     /// What becomes of a claim is worth as much time as three attempts and a read-back take.
-    pub(super) fn claim_leaves(&mut self, now: Now, condition: &Condition, slot_ms: Option<u64>) {
+    pub(super) fn claim_leaves(
+        &mut self,
+        anchor: &Anchor,
+        condition: &Condition,
+        slot: Option<u64>,
+    ) {
+        let now = anchor.sent;
         let needed_ms = now.mono_ms.saturating_add(self.config.attempts_ms());
-        let succeeds = self.record().and_then(|(_, lease)| lease.term);
+        // The number of a creation may be lower than those before a deletion.
+        let record = self.record().map(|(_, lease)| lease).filter(|lease| !lease.in_grace());
+        let known = record.and_then(|lease| Some((lease.term?, lease.sequence)));
+        // Whoever takes a record without a term has one that is higher than this.
+        let succeeds = known.unwrap_or_else(|| (self.foreign_term(now), u64::MAX));
+        let held_ms = anchor.lease_ms.saturating_sub(anchor.margin_ms);
+        let sent = (now, self.clocks.begin(now));
         if let Some(trigger) = &mut self.trigger {
-            trigger.claim_leaves(now.mono_ms, needed_ms, condition, succeeds, slot_ms);
+            let claims = slot.map(|slot_ms| (slot_ms, held_ms));
+            trigger.claim_leaves(sent, needed_ms, condition, succeeds, claims);
         }
     }
 
     pub(super) fn note_claim(&mut self, now: Now, shown: Option<(&Version, &Reading)>) {
-        let held_ms = self.config.leader_timeout_ms - self.config.margin_ms;
         let covered = self.clocks.covered();
-        if let Some(trigger) = &mut self.trigger {
-            trigger.claim_shown(now.mono_ms, shown, &self.session, covered, held_ms);
-        }
+        let Some(trigger) = &mut self.trigger else { return };
+        let sent = trigger.doubted_since().filter(|_| self.clocks.trusted(now));
+        let passed_ms = sent.and_then(|(sent, since)| self.clocks.at_most_ms(now, sent, since));
+        trigger.claim_shown(passed_ms, shown, &self.session, covered);
     }
 
     pub(super) fn on_slot_ended(&mut self, term: u64, end: SlotEnd) {

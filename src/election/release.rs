@@ -61,6 +61,7 @@ impl Election {
             // Also where the leadership is being given up already, perhaps of a term that was told to nobody: whoever
             // resigns sits out from then on, and never for less than they said before, by another lease.
             self.compete_after_ms = self.compete_after_ms.max(now.mono_ms + self.sit_out_ms());
+            self.yielded_term = self.highest_term;
         }
         if let Some(wind_down) = &mut self.wind_down {
             wind_down.finish |= finish;
@@ -157,8 +158,9 @@ impl Election {
         let mut lease = term.lease.clone();
         // Nobody has led with a reservation, so there is nothing to keep.
         let park = wind_down.park && !(lease.in_grace() && lease.term.is_none());
-        // A lease that is parked is this member's again at once.
-        let park = park && !self.steps_down();
+        // A lease that is parked is this member's again at once, also where it was stopped only after it had resigned.
+        let yields = term.number <= self.yielded_term || self.steps_down();
+        let park = park && !yields;
         let purpose = if park { Purpose::Park } else { Purpose::Release };
         lease.parked = park;
         lease.park_at = None;

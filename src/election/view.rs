@@ -114,7 +114,7 @@ impl Election {
 
     /// For how long neither the store nor a peer has said anything new of the record, in milliseconds.
     pub fn unheard_ms(&self, now: Now) -> u64 {
-        now.mono_ms.saturating_sub(self.seen_sent_ms.max(self.peers.moved_ms()))
+        now.mono_ms.saturating_sub(self.seen_sent.mono_ms.max(self.peers.moved_ms()))
     }
 
     /// How much longer the own term lasts if no write is accepted before, in milliseconds. For whoever orders requests: unlike

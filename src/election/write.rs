@@ -60,7 +60,8 @@ impl Election {
         let anchor = Anchor { sent: now, lease_ms: lease.lease_ms.unwrap_or(lease_ms), margin_ms };
         self.remember(now, Attempt::new(purpose, &condition, anchor, &lease));
         if matches!(purpose, Purpose::Reserve | Purpose::Claim) {
-            self.claim_leaves(now, &condition, lease.slot.filter(|_| purpose == Purpose::Claim));
+            let slot_ms = lease.slot.filter(|_| purpose == Purpose::Claim);
+            self.claim_leaves(&anchor, &condition, slot_ms);
         }
         if let (Purpose::Claim | Purpose::Reserve, Some(wait_ms)) = (purpose, self.unproven_wait_ms)
         {
@@ -203,21 +204,29 @@ impl Election {
     /// A write of ours is known to have landed: by its own answer, or by reading it back.
     pub(super) fn on_landed(&mut self, now: Now, attempt: Attempt, version: Version) {
         (self.accepted, self.contradicted, self.rejections) = (true, false, 0);
+        if self.wind_down.is_some() {
+            self.obey_late(now, &attempt.lease);
+        }
         // Every other write of ours had the same condition, which no longer holds.
         self.unresolved.clear();
         self.forgotten = None;
         self.round = None;
         (self.failures, self.misses, self.refusals) = (0, 0, 0);
         (self.problem, self.unwritten) = (None, false);
-        let unsettled = self.unsettled(now);
+        let unsettled = self.unsettled(now, &attempt.anchor);
         let unproven = self.unproven_age(&attempt, unsettled);
         self.highest_term = self.highest_term.max(attempt.lease.term.unwrap_or(0));
         let lease_ms = attempt.lease.lease_ms.unwrap_or(0).min(MAX_LEASE_MS);
         self.longest_lease_ms = self.longest_lease_ms.max(lease_ms);
-        self.seen_sent_ms = attempt.anchor.sent.mono_ms;
+        self.seen_sent = attempt.anchor.sent;
         // The record that it waited for is gone; if it ever comes back, it is waited for anew.
         self.grace = None;
         self.see_own(now, &attempt.lease, version.clone());
+        if let (Some(trigger), Purpose::Claim, Some(slot_ms)) =
+            (&mut self.trigger, attempt.purpose, attempt.lease.slot)
+        {
+            trigger.claim_unbegun(slot_ms);
+        }
         let mut anchor = attempt.anchor;
         if planted!(AnchorAfterAnswer) {
             anchor.sent = now;
@@ -269,7 +278,7 @@ impl Election {
     /// The record is what this session has written now.
     pub(super) fn see_own(&mut self, now: Now, lease: &Lease, version: Version) {
         let mut observation = Observation::first(version, &self.clocks, now);
-        observation.made(&self.clocks, self.clocks.newest());
+        observation.made(self.clocks.newest());
         let reading = Reading::Lease(Box::new(lease.clone()));
         self.seen = Seen::Record { observation: Box::new(observation), reading };
     }
@@ -298,13 +307,16 @@ impl Election {
     }
 
     /// Whether what has landed now may lie on unusable bytes that were put again under a leader. No other member begins a
-    /// term over such bytes within this time after the look that showed them old.
-    pub(super) fn unsettled(&self, now: Now) -> bool {
+    /// term over such bytes within this time after the look that showed them old: by the faster clock, because a host that
+    /// slept meanwhile counts nothing by the other (S11).
+    pub(super) fn unsettled(&self, now: Now, anchor: &Anchor) -> bool {
         let Seen::Record { observation, reading: Reading::Unreadable(..) } = &self.seen else {
             return false;
         };
-        now.mono_ms.saturating_sub(self.seen_sent_ms) >= self.foreign_room_ms()
-            || self.age_to_claim_ms(observation, now) < self.config.grace_ms(self.longest_lease_ms)
+        let late = now.since_pessimistic_ms(self.seen_sent) >= self.foreign_room_ms();
+        // A step of the clock has voided the anchor: how long ago the look was is unknown.
+        let late = (late || anchor.lease_ms == 0) && !planted!(LateReservationIsTimely);
+        late || self.age_to_claim_ms(observation, now) < self.config.grace_ms(self.longest_lease_ms)
     }
 
     /// The grace counts from here, not from the answer that showed absence: between that answer and this
@@ -380,7 +392,10 @@ impl Election {
                 self.begin_term(now, lease, version, anchor);
             }
             // The term lapsed before this was known: the record is ours, without authority (S9).
-            _ => self.judge(now),
+            _ => {
+                self.obey_late(now, &lease);
+                self.judge(now);
+            }
         }
         if self.wind_down.is_some_and(|wind_down| wind_down.until_ms.is_some()) {
             self.release_again(now);

@@ -186,6 +186,8 @@ bugs! {
     DeletedIsRecreated: "S7, scenario 33", Core;
     /// An unreadable record is overwritten at once.
     GarbageHealedAtOnce: "S7", Core;
+    /// A reservation is waited for briefly, however long ago the read was that showed the bytes below it.
+    LateReservationIsTimely: "S7", Core;
     /// An unreadable record is healed in one write, which may land on the next that is equal to it.
     GarbageHealedInOneWrite: "S2, S4", Core;
     /// A version that was read once counts as unreadable when its body is cut short on the way.
@@ -306,10 +308,10 @@ bugs! {
     ClosedUnderJob: "S12", Core;
     /// The closing write counts as recorded when it has left.
     RecordedUnheard: "S8", Core;
+    /// A read-back of a renewal that nobody can read ends the term at once, although it may be that very renewal.
+    UnreadableIsLost: "S8", Core;
     /// A slot whose claim may have landed is reported as taken.
     UnknownIsTaken: "S8", Core;
-    /// A slot whose claim is known to have landed, but too late for its job, is reported as skipped.
-    LateClaimSkipped: "S8", Core;
     /// A record names the newest `Date`, however long ago that was.
     StampOfDate: "docs/s3lect.md", Core;
     /// A 403 or a 412 to a slot's claim is believed, and nothing is said of it.

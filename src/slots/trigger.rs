@@ -4,6 +4,7 @@
 //! when a job ends and its record is closed, and when time passes. It knows nothing of leases but what it is given.
 
 use super::{OwnSlots, Policy, Schedule, SlotEnd, SlotsOver, StorageTimes, Verdict};
+use crate::clock::{Now, Since};
 use crate::lease::{Lease, MAX_RESULT_BYTES, Reading};
 use crate::planted::planted;
 use crate::store::{Condition, Version};
@@ -30,15 +31,28 @@ pub(crate) struct Trigger {
     done: Vec<u64>,
     /// What a claim that left was conditional on, until an answer shows what became of it: it may still land.
     unheard: Option<Condition>,
-    /// The term of the record that this claim is to succeed, where it names one.
-    succeeds: Option<u64>,
-    /// The slot of a claim that may have landed and whose job was not begun, and when the first of its attempts left.
-    doubted: Option<(u64, u64)>,
+    /// Whether one of the writes with that condition counts slots as claimed that nobody has run.
+    covers: bool,
+    /// The highest term and sequence of the records that claims were to succeed: what is below is an old state.
+    succeeds: Option<(u64, u64)>,
+    /// A claim that may have landed and whose job was not begun. That of the trigger's own slot is kept when another leaves.
+    doubted: Option<Doubt>,
     /// A slot that was claimed after a stop, so that its job never begins.
     dropped: Option<u64>,
     /// How many missed slots nobody will run once the claim that left has landed, and since one has.
     leaves_out: Option<u64>,
     left_out: Option<u64>,
+}
+
+/// The claim of a slot of which nobody knows whether it has landed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Doubt {
+    slot_ms: u64,
+    /// When the first of its attempts left.
+    sent: Option<(Now, Since)>,
+    /// For how many milliseconds from then on nobody can have taken its lease over; none once it is known to have landed,
+    /// whatever is read later.
+    held_ms: u64,
 }
 
 /// Who holds the newest record, as far as a trigger must know.
@@ -75,6 +89,7 @@ impl Trigger {
             recorded: false,
             done: Vec::new(),
             unheard: None,
+            covers: false,
             succeeds: None,
             doubted: None,
             dropped: None,
@@ -183,61 +198,100 @@ impl Trigger {
     }
 
     /// A claim leaves. What becomes of it is worth the time until `needed_ms`, whatever was left; once, so that a store
-    /// that shows old states in turn is not asked for ever.
+    /// that shows old states in turn is not asked for ever. `claims` is the slot and for how many milliseconds its lease is
+    /// safe.
     pub fn claim_leaves(
         &mut self,
-        now_ms: u64,
+        (now, since): (Now, Since),
         needed_ms: u64,
         condition: &Condition,
-        succeeds: Option<u64>,
-        slot_ms: Option<u64>,
+        succeeds: (u64, u64),
+        claims: Option<(u64, u64)>,
     ) {
         if let Some(until_ms) = self.until_ms.filter(|ms| *ms < needed_ms && !self.extended) {
             self.until_ms = Some(until_ms.max(needed_ms));
             self.extended = true;
         }
+        let again = self.unheard.as_ref() == Some(condition);
+        self.covers = claims.is_none() || (self.covers && again);
         self.unheard = Some(condition.clone());
-        self.succeeds = succeeds;
-        if self.doubted.map(|(doubted_ms, _)| doubted_ms) != slot_ms.or(self.slot_ms) {
-            self.doubted = slot_ms.map(|slot_ms| (slot_ms, now_ms));
-        }
+        self.succeeds = self.succeeds.max(Some(succeeds));
+        let own = self.doubted.filter(|doubt| Some(doubt.slot_ms) == self.slot_ms);
+        self.doubted = match (claims, self.doubted) {
+            (Some((slot_ms, held_ms)), Some(doubt)) if doubt.slot_ms == slot_ms => {
+                Some(Doubt { held_ms: doubt.held_ms.min(held_ms), ..doubt })
+            }
+            (Some((slot_ms, held_ms)), _) => {
+                own.or(Some(Doubt { slot_ms, sent: Some((now, since)), held_ms }))
+            }
+            (None, _) => own,
+        };
         if planted!(BegunBeforeClaim) {
-            self.begun.extend(slot_ms);
+            self.begun.extend(claims.map(|(slot_ms, _)| slot_ms));
         }
     }
 
+    /// When the claim in doubt left, unless it is known to have landed.
+    pub fn doubted_since(&self) -> Option<(Now, Since)> {
+        self.doubted.and_then(|doubt| doubt.sent)
+    }
+
     /// A read has shown the record, or none. A claim that was not heard of can't land any more once the record is somebody
-    /// else's; and it has not landed before, if nobody could have taken its lease over since it left, `held_ms` ago or
-    /// less.
+    /// else's; and it has not landed before, if nobody could have taken its lease over since it left, `passed_ms` ago or less.
     pub fn claim_shown(
         &mut self,
-        now_ms: u64,
+        passed_ms: Option<u64>,
         shown: Option<(&Version, &Reading)>,
         session: &str,
         covered: bool,
-        held_ms: u64,
     ) {
+        if let Some((_, Reading::Lease(lease))) = shown
+            && let (Some(slot_ms), Some(false)) = (lease.slot, lease.slot_done)
+            && lease.session.as_deref() == Some(session)
+            && !self.begun.contains(&slot_ms)
+        {
+            self.claim_unbegun(slot_ms);
+        }
         let Some(Condition::Match(held)) = &self.unheard else { return };
         let theirs = match shown {
             None => false,
             Some((version, _)) if version == held => return,
             // The record may have been overwritten by itself, under which a claim still lands.
-            Some((_, Reading::Lease(lease))) if !covered && lease.term <= self.succeeds => return,
+            Some((_, Reading::Lease(lease)))
+                if !covered && lease.term <= self.succeeds.map(|(term, _)| term) =>
+            {
+                return;
+            }
             // Its own, whose job never began, or a body that does not say whose it is.
             Some((_, Reading::Lease(lease))) if lease.session.as_deref() == Some(session) => return,
             Some((_, Reading::Unreadable(..))) => return,
-            Some((_, Reading::Lease(lease))) => lease.session.is_some(),
+            // An old state says nothing of what was written since; nor does one of a group that began anew after a deletion.
+            Some((_, Reading::Lease(lease))) => {
+                let new = lease.term.map(|term| (term, lease.sequence)) > self.succeeds;
+                lease.session.is_some() && new && !lease.in_grace()
+            }
             Some((_, Reading::Closed(_))) => false,
         };
         self.unheard = None;
-        self.doubted = self
-            .doubted
-            .filter(|(_, sent_ms)| !theirs || now_ms.saturating_sub(*sent_ms) >= held_ms);
+        let held = |doubt: &Doubt| passed_ms.is_some_and(|passed_ms| passed_ms < doubt.held_ms);
+        self.doubted = self.doubted.filter(|doubt| !(theirs && held(doubt)));
+    }
+
+    /// The claim of a slot is known to have landed, and its job does not begin by that. An old state that is read later, or
+    /// somebody else's hand, changes nothing of it.
+    pub fn claim_unbegun(&mut self, slot_ms: u64) {
+        let own = self.doubted.filter(|doubt| Some(doubt.slot_ms) == self.slot_ms);
+        self.doubted = match own {
+            Some(doubt) if doubt.slot_ms != slot_ms => Some(doubt),
+            _ => Some(Doubt { slot_ms, sent: None, held_ms: 0 }),
+        };
     }
 
     /// The claim of a slot is known to have landed; `ended` if its job never begins.
     pub fn claim_landed(&mut self, slot_ms: u64, ended: bool) {
-        self.forget_claim();
+        // It has landed where that of a later slot could not have landed before. One of an earlier slot is not heard of by it.
+        self.unheard = None;
+        self.doubted = self.doubted.filter(|doubt| doubt.slot_ms < slot_ms);
         self.left_out = self.left_out.or(self.leaves_out.take());
         match ended {
             true => {
@@ -261,15 +315,12 @@ impl Trigger {
     pub fn claim_in_doubt(&self, own: Option<&Lease>) -> bool {
         // A write that counts the slot as claimed, which no record of its own, nor anybody else's, has shown to be over.
         let covers = self.unheard.is_some()
-            && self.doubted.is_none()
+            && self.covers
             && own.is_none_or(|lease| lease.acquired.is_none())
             && !planted!(UnheardCoverSkipped);
-        let late = own.filter(|lease| lease.slot_done == Some(false)).and_then(|lease| lease.slot);
-        let doubted = self.doubted.map(|(slot_ms, _)| slot_ms);
+        let doubted = self.doubted.map(|doubt| doubt.slot_ms);
         self.slot_ms.is_some_and(|own_ms| {
-            let late = late == Some(own_ms) && !planted!(LateClaimSkipped);
-            let open = late || doubted == Some(own_ms) || covers;
-            open && !self.begun.contains(&own_ms)
+            (covers || doubted == Some(own_ms)) && !self.begun.contains(&own_ms)
         })
     }
 
@@ -328,12 +379,13 @@ impl Trigger {
         // A late trigger that ran a later slot again: its own was claimed before that one.
         let later = |own_ms| self.begun.iter().any(|slot_ms| *slot_ms > own_ms);
         let ended = matches!(why, SlotsOver::Ran | SlotsOver::Lost);
+        let doubted = self.doubted.is_some_and(|doubt| Some(doubt.slot_ms) == self.slot_ms);
         let why = match self.slot_ms.is_some_and(later) {
-            true => SlotsOver::Taken,
-            false if !ended && covered => SlotsOver::NewGroup,
+            true if !doubted => SlotsOver::Taken,
+            false if !ended && !doubted && covered => SlotsOver::NewGroup,
             false if ended || !self.claim_in_doubt(own) => why,
-            false if planted!(UnknownIsTaken) => SlotsOver::Taken,
-            false => SlotsOver::Unknown,
+            _ if planted!(UnknownIsTaken) => SlotsOver::Taken,
+            _ => SlotsOver::Unknown,
         };
         if why == SlotsOver::Unknown {
             // If it has landed, nobody else tells of them.
@@ -364,5 +416,7 @@ impl Trigger {
     pub fn stepped_back(&mut self, now_ms: u64) {
         let latest_ms = now_ms.saturating_add(self.schedule.budget_ms);
         self.until_ms = self.until_ms.map(|until_ms| until_ms.min(latest_ms));
+        // Nor does anybody know how long ago a claim left.
+        self.doubted = self.doubted.map(|doubt| Doubt { held_ms: 0, ..doubt });
     }
 }

@@ -1,8 +1,8 @@
 //! Edges that no schedule meets: each was missed when the code was changed one place at a time.
 
 use edgelect::Settings;
-use edgelect::election::{Input, Problem, Step};
-use edgelect::lease::MAX_TERM;
+use edgelect::election::{Event, Input, LostReason, Problem, Step};
+use edgelect::lease::{Lease, MAX_TERM, OperatorRequest};
 use edgelect::store::Outcome;
 
 use crate::alone::told::{Alone, settings, text, tombstone};
@@ -44,9 +44,61 @@ fn s12_who_waits_for_its_work_to_end_sleeps_until_its_lease_is_over() {
     }
 }
 
-/// Where the answer to the creation had no `Date`, one look says when the record was made.
+/// A member that leads, and its record.
+fn leader() -> (Alone, Lease) {
+    let mut alone = Alone::new(&settings());
+    alone.reads();
+    alone.found("\"t\"", &tombstone(1));
+    let (lease, _) = alone.claims();
+    alone.written("\"c\"");
+    assert!(alone.leads());
+    (alone, lease)
+}
+
 #[test]
-fn s7_a_grace_is_waited_out_with_one_look_at_most() {
+fn s12_who_has_resigned_and_is_then_stopped_parks_nothing() {
+    for resigns in [true, false] {
+        let (mut alone, _) = leader();
+        if resigns {
+            alone.tell(Input::Resign);
+        }
+        alone.tell(Input::Stop { park: true });
+        alone.events();
+        let (last, _) = alone.renews();
+        assert_eq!((last.parked, last.released()), (!resigns, resigns));
+    }
+}
+
+/// The request was written over the record, and read only once the term was over.
+#[test]
+fn a_request_to_step_down_that_is_read_late_leaves_the_next_term_to_others() {
+    let claimed_after_ms = |asked: bool| {
+        let (mut alone, mut lease) = leader();
+        if asked {
+            let json = format!(
+                r#"{{"ask":"stepDown","id":"1","term":{},"session":"session"}}"#,
+                lease.term.expect("a claim has one")
+            );
+            lease = OperatorRequest::read(&json).expect("it is a request").over(&lease);
+        }
+        while alone.leads() {
+            alone.step();
+            alone.timeout();
+        }
+        let lost_ms = alone.ms;
+        alone.reads();
+        alone.found("\"o\"", &text(&lease));
+        alone.until_written("\"o\"", &text(&lease));
+        alone.ms - lost_ms
+    };
+    let (by_itself_ms, asked_ms) = (claimed_after_ms(false), claimed_after_ms(true));
+    assert!(by_itself_ms < 2_000, "{by_itself_ms}");
+    assert!(asked_ms >= 15_000, "{asked_ms}");
+}
+
+/// One look says when the record was made, also where the answer to the creation had a `Date`: that may be of another clock.
+#[test]
+fn s7_a_grace_is_waited_out_with_one_look() {
     for dated in [true, false] {
         let mut alone = Alone::new(&Settings { max_lease_ms: Some(60_000), ..settings() });
         alone.reads();
@@ -62,6 +114,43 @@ fn s7_a_grace_is_waited_out_with_one_look_at_most() {
         }
         assert!(alone.ms >= 60_000, "claimed at {} ms", alone.ms);
         let early = looks_ms.iter().filter(|ms| **ms <= 6_000).count();
-        assert!(looks_ms.len() <= 2 && early == usize::from(!dated), "{dated}: {looks_ms:?}");
+        assert!(looks_ms.len() <= 2 && early == 1, "{dated}: {looks_ms:?}");
+    }
+}
+
+/// It was deleted, and a held-up copy of the creation brought it back 3 s later, within what the store's clocks may differ by.
+#[test]
+fn s7_a_creation_that_came_back_soon_is_waited_for_anew() {
+    for (back_after_ms, again) in [(0, false), (3_000, true)] {
+        let mut alone = Alone::new(&settings());
+        alone.reads();
+        alone.answer(Outcome::Missing);
+        let (created, _) = alone.claims();
+        let made_ms = alone.store_ms();
+        alone.written("\"c\"");
+        alone.modified_ms = Some((made_ms + back_after_ms) / 1_000 * 1_000);
+        alone.ms += 4_000;
+        let back_ms = alone.ms;
+        alone.until_written("\"c\"", &text(&created));
+        assert_eq!(alone.ms - back_ms >= 15_000, again, "{} ms", alone.ms - back_ms);
+    }
+}
+
+/// A read-back that nobody can read may be the renewal itself, cut short on the way; or somebody has put garbage there.
+#[test]
+fn s8_an_unreadable_read_back_is_read_once_more_before_it_ends_the_term() {
+    for whole in [true, false] {
+        let (mut alone, _) = leader();
+        let (renewal, _) = alone.renews();
+        alone.answer(Outcome::Refused);
+        alone.reads();
+        alone.found("\"d\"", "{\"leaderID\":");
+        assert!(alone.leads());
+        alone.reads();
+        alone.found("\"d\"", &if whole { text(&renewal) } else { "{".to_owned() });
+        let told = alone.events();
+        let lost =
+            |event: &Event| matches!(event, Event::Lost { reason: LostReason::Overtaken, .. });
+        assert_eq!((alone.leads(), told.iter().any(lost)), (whole, !whole), "{told:?}");
     }
 }

@@ -18,6 +18,26 @@ fn reserved(settings: &Settings, body: &str) -> (Alone, Lease) {
     (alone, lease)
 }
 
+/// For how long a reservation over bytes that nobody can read is waited for, if the host sleeps while it is on its way.
+fn waits_ms(slept_ms: u64) -> u64 {
+    let mut alone = Alone::new(&settings());
+    let (lease, _) = alone.until_written("\"0\"", "damaged");
+    assert!(lease.in_grace(), "{lease:?}");
+    // The wall clock and the store's go on; the monotonic one does not.
+    (alone.from_ms, alone.ahead_ms) = (alone.from_ms + slept_ms, slept_ms);
+    alone.written("\"1\"");
+    let landed_ms = alone.ms;
+    alone.until_written("\"1\"", &text(&lease));
+    alone.ms - landed_ms
+}
+
+#[test]
+fn s7_a_host_that_slept_over_a_reservation_waits_for_the_grace() {
+    let (at_once_ms, slept_ms) = (waits_ms(0), waits_ms(4_000));
+    assert!((4_000..8_000).contains(&at_once_ms), "{at_once_ms}");
+    assert!(slept_ms >= 15_000, "other members may have led meanwhile: {slept_ms}");
+}
+
 const TOMBSTONE: &str = r#"{"leaderID":"s3lect-0","lastUpdated":"0001-01-01T00:00:00Z"}"#;
 
 #[test]

@@ -96,7 +96,7 @@ fn of_slot(slot_ms: u64) -> String {
 /// What follows a claim, and what the trigger is told of its slot then.
 type Story = fn(&mut Alone, &Lease) -> SlotsOver;
 
-const DOUBTFUL: [(&str, HostClock, Story); 7] = [
+const DOUBTFUL: [(&str, HostClock, Story); 10] = [
     ("the store itself says that it landed, and no more", HostClock::Two, |alone, _| {
         alone.answer(Outcome::Written { version: None });
         silence(alone)
@@ -141,7 +141,33 @@ const DOUBTFUL: [(&str, HostClock, Story); 7] = [
         let mine = text(mine);
         ends(alone, |_| found("\"mine\"", &mine), |_| Outcome::Refused)
     }),
+    ("an old state is shown before the own record", HostClock::Two, |alone, mine| {
+        alone.timeout();
+        let records = [of_slot(5_000), text(mine), later()];
+        let mut reads = (0..).map(|read: usize| {
+            let last = read.min(records.len() - 1);
+            found(&format!("\"{last}\""), &records[last])
+        });
+        ends(alone, |_| reads.next().expect("it never ends"), |_| Outcome::Refused)
+    }),
+    ("the host slept for longer than its lease", HostClock::Two, |alone, _| {
+        (alone.from_ms, alone.ahead_ms) = (alone.from_ms + 60_000, 60_000);
+        alone.timeout();
+        ends(alone, |_| found("\"later\"", &later()), |_| Outcome::Refused)
+    }),
+    ("the settings of later have a longer lease", HostClock::Two, |alone, _| {
+        let (leader_timeout_ms, max_lease_ms) = (Some(60_000), Some(60_000));
+        let longer = Settings { leader_timeout_ms, max_lease_ms, ..settings() };
+        alone.timeout();
+        alone.tell(Input::Configure(Box::new(config(&longer))));
+        after_silence(alone, &found("\"later\"", &later()))
+    }),
 ];
+
+/// A later slot, claimed by somebody else after the record that was read.
+fn later() -> String {
+    of_slot(SLOT_MS + 1).replace("\"term\":1", "\"term\":9")
+}
 
 #[test]
 fn s8_a_claim_that_may_have_landed_is_told_as_unknown() {
@@ -152,6 +178,49 @@ fn s8_a_claim_that_may_have_landed_is_told_as_unknown() {
     });
     let wrong: Vec<_> = told.iter().filter(|(_, why)| *why != SlotsOver::Unknown).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// It claims another slot in between, and hears that it has it: that says nothing of the own one.
+#[test]
+fn s8_a_claim_in_doubt_is_told_also_where_a_later_slot_was_run_again_meanwhile() {
+    let schedule = ScheduleSettings { policy: Some(Policy::AtLeastOnce), ..skipping(SLOT_MS) };
+    let (mut alone, _) = claiming_with("me", HostClock::Two, schedule, TOMBSTONE);
+    let open = of_slot(SLOT_MS + MINUTE_MS).replace("\"slotDone\":true", "\"slotDone\":false");
+    let until_ms = alone.ms + 18_000;
+    alone.timeout();
+    let mut ran = false;
+    loop {
+        match alone.step() {
+            Step::Finished => break,
+            _ if alone.ms < until_ms => alone.timeout(),
+            Step::Read { .. } => alone.found("\"open\"", &open),
+            Step::Claim { lease, .. } => {
+                assert_eq!(lease.slot, Some(SLOT_MS + MINUTE_MS));
+                alone.written("\"again\"");
+                let (done, failed, result, took_ms) = (true, false, "ok".to_owned(), 10);
+                let end = SlotEnd { done, failed, result, took_ms };
+                alone.tell(Input::SlotEnded { term: lease.term.expect("it has one"), end });
+                ran = true;
+            }
+            _ => alone.written("\"done\""),
+        }
+    }
+    assert_eq!((ran, over(&alone.events())), (true, Some(SlotsOver::Unknown)));
+}
+
+#[test]
+fn s11_a_single_clock_that_stood_still_under_its_claim_does_not_say_that_it_cannot_have_landed() {
+    for (stood_still_ms, told) in [(0, SlotsOver::Taken), (60_000, SlotsOver::Unknown)] {
+        let mut alone = trigger("me", HostClock::One, skipping(SLOT_MS));
+        (alone.dated, alone.ms) = (true, SLOT_MS - AT_MS);
+        alone.reads();
+        alone.found("\"t\"", TOMBSTONE);
+        alone.claims();
+        alone.ahead_ms = stood_still_ms;
+        alone.timeout();
+        let why = ends(&mut alone, |_| found("\"later\"", &later()), |_| Outcome::Refused);
+        assert_eq!(why, told, "{stood_still_ms} ms");
+    }
 }
 
 /// Without a `Date` a clock that is a day fast covers slots a day ahead; its read-back names a `Date`, by which that is

@@ -6,7 +6,7 @@ use edgelect::lease::{Lease, Reading};
 use edgelect::store::{Condition, Version};
 
 use super::clocks::EPOCH_MS;
-use super::oracle::{Aim, Look, Oracle, ROUNDING_MS, View};
+use super::oracle::{Aim, Look, Oracle, ROUNDING_MS, Sight, View};
 use super::report::Ground;
 use super::slots::Triggered;
 use super::store::Shown;
@@ -40,7 +40,7 @@ impl Oracle {
         condition: &Condition,
         aim: Aim,
     ) -> Option<Ground> {
-        self.check_pair(writer, condition);
+        self.check_pair(writer, condition, aim);
         if aim.takes() {
             self.check_past(writer, lease);
         }
@@ -59,14 +59,19 @@ impl Oracle {
         }
     }
 
-    /// I4: the condition is what was shown together with the body that was judged.
-    fn check_pair(&mut self, writer: &Writer, condition: &Condition) {
+    /// I4: the condition is what was shown together with the body that was judged; or the version that is held, where a
+    /// body that nobody could read was shown since (S8, S12).
+    fn check_pair(&mut self, writer: &Writer, condition: &Condition, aim: Aim) {
         let session = writer.look.session;
         let view = &self.views[session];
         let paired = match condition {
             Condition::Absent => view.absent,
             Condition::Match(version) => {
-                view.sight.as_ref().is_some_and(|sight| sight.version == *version)
+                let held = view.grant.filter(|_| !aim.takes());
+                let held = held.is_some_and(|grant| self.deeds[grant].version == *version);
+                let blurred = |sight: &Sight| sight.shown.lease().is_none();
+                let shown = |sight: &Sight| sight.version == *version || (held && blurred(sight));
+                view.sight.as_ref().is_some_and(shown)
             }
         };
         require!(self, paired, "I4 version and body together";
@@ -207,10 +212,18 @@ impl Oracle {
         let Look { session, now } = writer.look;
         let view = &self.views[session];
         if before.session.as_deref() == Some(view.name.as_str()) {
-            let Some(since) = view.grace.as_ref().map(|grace| grace.since) else {
+            let Some((since, reserved_ms)) =
+                view.grace.as_ref().map(|grace| (grace.since, grace.reserved_ms))
+            else {
                 return Ground::OwnLapsed;
             };
             let passed_ms = now.mono_ms.saturating_sub(since.mono_ms);
+            if let Some(due_ms) = reserved_ms {
+                require!(self, passed_ms >= due_ms, "S7 a reservation";
+                    "claimed after {passed_ms} of {due_ms} ms");
+                self.check_truth(session, since.true_ms, due_ms, "S7 a reservation in truth");
+                return Ground::OwnLapsed;
+            }
             let grace_ms = self.grace_ms(writer);
             let due_ms = grace_ms + self.slack_ms(writer);
             require!(self, passed_ms >= due_ms, "S7 the grace";
@@ -302,6 +315,8 @@ impl Oracle {
             require!(self, held, "S9 a renewal without authority";
                 "term {term} is renewed with authority {:?}", writer.authority);
         } else {
+            let yields = term > self.views[session].yielded_term || aim != Aim::Park;
+            require!(self, yields, "S12 who resigned releases"; "term {term} is parked");
             let quiet = writer.authority.is_none() && !writer.working;
             require!(self, quiet, "S12 work ends before the release";
                 "authority {:?}, working {}", writer.authority, writer.working);

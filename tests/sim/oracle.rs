@@ -53,6 +53,9 @@ pub struct Deed {
     pub sent_ms: u64,
     pub version: Version,
     pub landed_ms: Option<u64>,
+    /// Of a reservation over bytes that nobody can read: within this time after the read that showed them, other members begin
+    /// no term over the same (S7).
+    pub room_ms: Option<u64>,
     /// How many copies of it are on their way to the store.
     pub under_way: u64,
 }
@@ -79,10 +82,12 @@ pub struct Instant {
     pub true_ms: u64,
 }
 
-/// A record created from absence, and since when its grace counts.
+/// A record of the session's own that grants nothing yet, and since when its wait counts: created from absence, for the grace;
+/// reserved, for as long as this.
 pub struct Grace {
     version: Version,
     pub since: Instant,
+    pub reserved_ms: Option<u64>,
 }
 
 /// What one session was told and has said so far.
@@ -98,6 +103,8 @@ pub struct View {
     /// When its newest read left, and the newest that was answered with the record.
     pub asked_ms: u64,
     shown_sent_ms: u64,
+    /// The same, before the newest answer.
+    shown_before_ms: u64,
     /// The same without the time for which its host slept, which its monotonic clock does not count (S11).
     pub asked_lived_ms: u64,
     shown_lived_ms: u64,
@@ -141,6 +148,12 @@ pub struct View {
     not_before_ms: u64,
     /// Until when it leaves the lease to others, having resigned.
     sits_out_ms: u64,
+    /// The highest term that it had sent when it resigned last: neither this one nor an earlier one is parked.
+    pub yielded_term: u64,
+    /// How often in a row the newest version was shown with a body that nobody can read.
+    blurred: u32,
+    /// The id of the newest request of an operator that asks it to end a term.
+    asked_to_end: Option<String>,
     /// The store said that it cannot be used as it is set up, and had not worked before.
     unusable: bool,
     /// It has answered a read; it has taken a write of this session.
@@ -497,8 +510,8 @@ impl Oracle {
         require!(self, in_order, "S10 once and in order"; "Acquired({term}) out of order");
         require!(self, holds, "S10 acquired without authority";
             "Acquired({term}) without authority");
-        // A host that slept hears of an old claim: only the resource can tell (S11).
-        let asleep = self.excused(session);
+        // A host that slept, or whose clock is beyond the contract, hears of an old claim: only the resource can tell (S11).
+        let asleep = self.excused(session) || !self.contract.clocks;
         if let Some(highest) = self.highest_token.filter(|_| self.tokens_hold && !asleep) {
             require!(self, term > highest, "I2 tokens grow";
                 "token {term} was handed out after {highest}");
@@ -518,9 +531,8 @@ impl Oracle {
         view.lapsed = view.lapsed.max(Some(term));
         view.current = None;
         require!(self, in_order, "S10 once and in order"; "Lost({term}) out of order");
-        // A body that was cut short on the way says nothing of whose it is.
-        let blurred = |sight: &Sight| sight.shown.lease().is_none();
-        let blurred = self.views[session].sight.as_ref().is_some_and(blurred);
+        // A body that was cut short twice on the way says nothing of whose it is.
+        let blurred = self.views[session].blurred >= 2;
         let taken = matches!(reason, LostReason::Overtaken | LostReason::Deleted) && !blurred;
         // A second held-up copy may have brought back the own version as well (docs/proof.md).
         require!(self, !taken || own != Some(term) || self.revived, "S8 own write taken as lost";
@@ -561,6 +573,9 @@ impl Oracle {
         require!(self, grows && own, "S4 session and sequence";
             "sequence {} of session {:?}", lease.sequence, lease.session);
         let term = lease.term.unwrap_or(0);
+        let unreadable = |sight: &Sight| matches!(sight.shown, Shown::Other(_));
+        let over = self.views[session].sight.as_ref().is_some_and(unreadable);
+        let room_ms = (aim == Aim::Reserve && over).then_some(config.store_skew_ms + 2_000);
         let named = Some(&config.server_id).filter(|id| !id.is_empty());
         let by = named.unwrap_or(&self.views[session].name).clone();
         self.deeds.push(Deed {
@@ -573,6 +588,7 @@ impl Oracle {
             sent_ms: self.true_ms,
             version,
             landed_ms: None,
+            room_ms,
             under_way: 0,
         });
         let deed = self.deeds.len() - 1;
@@ -665,9 +681,27 @@ impl Oracle {
     /// It was asked to give up the leadership, and leaves it to others for a lease.
     pub fn resigns(&mut self, look: Look, lease_ms: u64) {
         let view = &mut self.views[look.session];
+        let claimed = |open: &usize| {
+            let Deed { aim, term, .. } = &self.deeds[*open];
+            (*aim == Aim::Claim).then_some(*term)
+        };
+        let claimed = view.open.iter().filter_map(claimed).max();
+        view.yielded_term = view.highest_term.max(claimed.unwrap_or(0));
         view.sits_out_ms = look.now.mono_ms + lease_ms;
         // Giving up once more has attempts of its own.
         view.in_doubt = 0;
+    }
+
+    /// Whether its own record asks for the end of a term that is over already, for the first time.
+    pub fn is_asked_late(&mut self, session: usize, lease: &Lease) -> bool {
+        let view = &mut self.views[session];
+        let (Some(term), Some(request)) = (lease.term, &lease.operator) else { return false };
+        let ends = request.ends(term, &view.name) && lease.session.as_ref() == Some(&view.name);
+        let first = ends && view.asked_to_end.as_ref() != Some(&request.id);
+        if first {
+            view.asked_to_end = Some(request.id.clone());
+        }
+        first && view.announced.is_none()
     }
 
     /// The record names another leader than before, or the session says so.
@@ -711,6 +745,7 @@ impl Oracle {
         self.views[session].told(now, &answer.outcome, deed.is_some());
         if matches!(answer.outcome, Outcome::Found { .. } | Outcome::Unchanged) && deed.is_none() {
             let view = &mut self.views[session];
+            view.shown_before_ms = view.shown_sent_ms;
             (view.shown_sent_ms, view.shown_lived_ms) = (view.asked_ms, view.asked_lived_ms);
         }
         match (&answer.outcome, deed) {
@@ -794,6 +829,9 @@ impl Oracle {
             view.highest_term = view.highest_term.max(told.term.unwrap_or(0));
             view.longest_lease_ms = view.longest_lease_ms.max(told.lease_ms.unwrap_or(0));
         }
+        let same = view.sight.as_ref().is_some_and(|sight| sight.version == *version);
+        let before = if same { view.blurred } else { 0 };
+        view.blurred = if readable { 0 } else { before + 1 };
         view.absent = false;
         if own.is_none() {
             view.grace = view.grace.take().filter(|grace| grace.version == *version);
@@ -812,9 +850,13 @@ impl Oracle {
             }
             _ => {
                 let made = self.made.get(version).map(|deed| &self.deeds[*deed].lease);
-                let shown = match (reading, made) {
-                    (Reading::Lease(_), Some(lease)) => Shown::Lease(lease.clone()),
-                    _ => Shown::of(reading.clone()),
+                // What a leader holds it knows, also where the body is cut short on the way.
+                let holds = view.announced.is_some()
+                    && view.grant.is_some_and(|grant| self.deeds[grant].version == *version);
+                let whole = holds || matches!(reading, Reading::Lease(_));
+                let shown = match made.filter(|_| whole) {
+                    Some(lease) => Shown::Lease(lease.clone()),
+                    None => Shown::of(reading.clone()),
                 };
                 let mut sight = Sight::first(version.clone(), shown, now);
                 sight.cached = facts.cached && facts.date_ms.is_some();
@@ -844,8 +886,9 @@ impl Oracle {
     /// A session learns that its write landed: by the answer, or by reading its record back.
     fn landed(&mut self, look: Look, deed: usize, answered: bool) {
         let Look { session, now, .. } = look;
-        let Deed { aim, version, lease, .. } = &self.deeds[deed];
-        let aim = *aim;
+        let Deed { aim, version, lease, room_ms, .. } = &self.deeds[deed];
+        let (aim, room_ms) = (*aim, *room_ms);
+        let (view_ppm, least_ms) = (self.contract.worst_ppm, room_ms.unwrap_or(0));
         let view = &mut self.views[session];
         (view.accepted, view.refused) = (true, false);
         view.open.clear();
@@ -857,14 +900,25 @@ impl Oracle {
             Aim::Create if !known => {
                 let here = Instant { mono_ms: now.mono_ms, true_ms: self.true_ms };
                 let since = if answered { view.absent_at } else { here };
-                view.grace = Some(Grace { version: version.clone(), since });
+                view.grace = Some(Grace { version: version.clone(), since, reserved_ms: None });
             }
-            Aim::Create => {}
+            Aim::Reserve if !known => {
+                let read_ms = if answered { view.shown_sent_ms } else { view.shown_before_ms };
+                // By the slowest clock of the contract.
+                let read_ms = (self.true_ms - read_ms) * (1_000_000 - view_ppm) / 1_000_000;
+                let late =
+                    !view.single && room_ms.is_some_and(|room_ms| read_ms > room_ms + ROUNDING_MS);
+                let reserved_ms = lease.lease_ms.filter(|_| late).unwrap_or(least_ms);
+                let since = Instant { mono_ms: now.mono_ms, true_ms: self.true_ms };
+                let (version, reserved_ms) = (version.clone(), Some(reserved_ms));
+                view.grace = Some(Grace { version, since, reserved_ms });
+            }
+            Aim::Create | Aim::Reserve => {}
             Aim::Claim | Aim::Renew => {
                 view.grace = None;
                 view.grant = Some(deed);
             }
-            Aim::Reserve | Aim::Cover | Aim::Release | Aim::Park => view.grace = None,
+            Aim::Cover | Aim::Release | Aim::Park => view.grace = None,
         }
         if view.sight.as_ref().is_none_or(|sight| sight.version != *version) {
             view.sight = Some(Sight::first(version.clone(), Shown::Lease(lease.clone()), now));

@@ -9,7 +9,7 @@ use edgelect::slots::{Missed, Policy};
 
 use super::clocks::EPOCH_MS;
 use super::justified::Writer;
-use super::oracle::{Aim, Deed, Look, Oracle};
+use super::oracle::{Aim, Contract, Deed, Look, Oracle};
 use super::slots::{Ended, Plan, Triggered};
 use super::store::Shown;
 
@@ -284,6 +284,17 @@ impl Oracle {
             "slot {slot_ms} begins for the {times}. time, first in term {} of s{}; {policy:?}, \
                  done {done}, failed {failed} times", first.1, first.0);
         times > 1
+    }
+
+    /// Whether this session's claim of a slot has taken effect and nobody has begun its job.
+    pub fn claimed_in_vain(&self, session: usize, slot_ms: u64) -> bool {
+        let claims = |deed: &Deed| {
+            let own = deed.session == session && deed.aim == Aim::Claim;
+            own && deed.lease.slot == Some(slot_ms) && deed.landed_ms.is_some()
+        };
+        let Contract { clocks, always_dated, .. } = self.contract;
+        let judged = clocks && always_dated && !self.slots.forgotten;
+        judged && !self.slots.begun.contains_key(&slot_ms) && self.deeds.iter().any(claims)
     }
 
     /// Whether the closing write of this term has taken effect.

@@ -525,6 +525,11 @@ impl World {
         });
         require!(self.oracle, claim.is_none() || !silent, "slot: unknown is told";
             "s{session} reports {outcome}, while its claim {claim:?} landed or may land");
+        // Whatever was read since: its claim has landed, and nobody has begun the job.
+        let lost = own_ms.filter(|slot_ms| self.oracle.claimed_in_vain(session, *slot_ms));
+        let told = !matches!(outcome, "skipped" | "taken");
+        require!(self.oracle, told || lost.is_none(), "slot: a lost job is told";
+            "s{session} reports {outcome} of its slot, which it has claimed and nobody has begun");
         // Its own claim, too late for its job, is the newest that it was shown.
         let View { sight, name, .. } = &self.oracle.views[session];
         let late = |sight: &Sight| match &sight.shown {

@@ -601,7 +601,7 @@ impl World {
         self.oracle.answered(look, self.requests[request].deed, answer, skew_ms);
         self.claims_heard(session, &answer.outcome);
         self.history.note(self.now_ms, || format!("s{session} {}", told::hears(answer, look.now)));
-        self.requested(session, &answer.outcome);
+        self.requested(look, &answer.outcome);
     }
 
     fn on_work_ends(&mut self, session: usize, term: u64) {
@@ -847,8 +847,15 @@ impl World {
     }
 
     /// Its own record asks it to end a term, which it may not even know to have begun.
-    pub fn requested(&mut self, session: usize, outcome: &Outcome) {
+    pub fn requested(&mut self, look: Look, outcome: &Outcome) {
+        let session = look.session;
         let Outcome::Found { reading: Reading::Lease(lease), .. } = outcome else { return };
+        let Session { election, stopping_ms, liveness, .. } = &mut self.sessions[session];
+        if self.oracle.is_asked_late(session, lease) && stopping_ms.is_none() {
+            let config = election.config();
+            self.oracle.resigns(look, config.leader_timeout_ms);
+            liveness.gave_up_untold(look.now, config);
+        }
         let own = lease.session.as_ref() == Some(&self.oracle.views[session].name);
         if own && lease.operator.as_ref().is_some_and(|request| request.ask != Ask::Resume) {
             self.sessions[session].requested = true;
