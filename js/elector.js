@@ -144,6 +144,8 @@ export class Elector {
   /** How often `stop` was called: a start that waits gives way to a later stop. */
   #stops = 0;
   #term = null;
+  /** Whether the application was told that it has begun. */
+  #begun = false;
   /** That of the term. */
   #fence = null;
   #waiters = new Set();
@@ -969,15 +971,18 @@ export class Elector {
     });
     const term = new Term(number, { unfenced: this.#unfenced, fence, resign, checkpoint });
     this.#term = term;
+    this.#begun = false;
     this.#fence = fence;
     publish('term', () => ({ group: this.#group, term: term.token, how: 'acquired' }));
     this.#tellLog('info', 'acquired', 'this member leads', term.token);
     // What hears of it may have held it up until it was over, or have ended it: then no work begins.
     if (!holds()) return;
     if (engine.standing() === undefined) {
-      this.#tellLost(number, engine.alive ? 'expired' : 'trap', engine, false);
+      const asked = this.#stopping ? 'stopped' : this.#resigning.length > 0 && 'resigned';
+      this.#tellLost(number, asked || (engine.alive ? 'expired' : 'trap'), engine);
       return;
     }
+    this.#begun = true;
     const stopped = this.#work.begin();
     const { failed, fine } = this.#call('onAcquireLeadership', term);
     void fine.then((ok) => {
@@ -1009,9 +1014,8 @@ export class Elector {
     });
   }
 
-  /** `begun`: whether it was told that the term has begun. */
-  #tellLost(number, reason, engine = this.#engine, begun = true) {
-    const [term, fence] = [this.#term, this.#fence];
+  #tellLost(number, reason, engine = this.#engine) {
+    const [term, fence, begun] = [this.#term, this.#fence, this.#begun];
     if (!term || numberOf(term) !== number) return;
     this.#term = null;
     this.#fence = null;

@@ -67,6 +67,31 @@ test('s10 no work begins in a term that was over before it could be told', async
   await elector.stop();
 });
 
+test('s10 what a log asks of an elector tells of no loss of a term that nobody was told of', async () => {
+  for (const asks of ['isLeader', 'stop']) {
+    const [heard, works] = [[], []];
+    let elector;
+    const unheard = logging(heard, (event) => {
+      if (event !== 'acquired' || heard.length > 1) return 0;
+      runtime.jumpTo(Date.now() + 2_000);
+      if (asks === 'stop') void elector.stop({ release: false });
+      else elector.isLeader();
+      return 0;
+    });
+    elector = member(await newGroup(), {
+      ...LOGS,
+      onAcquireLeadership: () => works.push('began'),
+      onLoseLeadership: () => works.push('lost'),
+    });
+    await elector.start();
+    if (asks === 'stop') await until(() => elector.status().role === 'stopped');
+    else await until(() => works.length > 0);
+    await elector.stop();
+    unheard();
+    assert.deepEqual(works, asks === 'stop' ? [] : ['began', 'lost'], asks);
+  }
+});
+
 test('s5 the signal fires before a log hears of the loss', async () => {
   const heard = [];
   const unheard = logging(heard);
