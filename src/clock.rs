@@ -319,13 +319,16 @@ impl Clocks {
         if self.single() && (better || denied) { self.begin(now) } else { since }
     }
 
-    /// How many milliseconds have passed at most since a request left, in a wait that began then. A single clock may have
-    /// stood still unseen: where the store named its time, that counts as well, and an answer without it proves nothing.
-    pub fn at_most_ms(&self, now: Now, sent: Now, since: Since) -> Option<u64> {
+    /// How many milliseconds have passed since a request left, in a wait that began then, and by how many more that may be
+    /// wrong. A single clock may have stood still unseen: where the store named its time, that counts as well, and an answer
+    /// without it proves nothing.
+    pub fn at_most_ms(&self, now: Now, sent: Now, since: Since) -> Option<(u64, u64)> {
         let own_ms = now.since_pessimistic_ms(sent);
-        let Some(sent_ms) = since.date_ms.filter(|_| self.single()) else { return Some(own_ms) };
+        let Some(sent_ms) = since.date_ms.filter(|_| self.single()) else {
+            return Some((own_ms, 0));
+        };
         let date_ms = self.newest.date_ms.filter(|_| !self.newest.cached && !since.cached)?;
-        Some(own_ms.max(self.latest_of_ms(date_ms).saturating_sub(sent_ms)))
+        Some((own_ms.max(date_ms.saturating_sub(sent_ms)), self.latest_of_ms(0)))
     }
 
     /// How much of a wait has surely passed: own monotonic time; with a single clock, which may have stepped

@@ -427,6 +427,8 @@ pub struct Election {
     announced: Option<u64>,
     /// The lost term whose work is not known to have stopped: nothing is claimed under it.
     working: Option<u64>,
+    /// A read-back of the newest attempt could not be read.
+    blurred: bool,
     /// The id of the operator's request that this session has obeyed last.
     obeyed: Option<String>,
     /// The highest term that was known when this session resigned last: neither that nor an earlier one of its own is parked.
@@ -509,6 +511,7 @@ impl Election {
             peers: Peers::default(),
             announced: None,
             working: None,
+            blurred: false,
             obeyed: None,
             yielded_term: 0,
             known_leader: None,

@@ -224,18 +224,15 @@ impl Election {
         }
         if let Some(attempt) = self.landed_attempt(&reading) {
             self.compare_clocks(now, &attempt.anchor, facts);
-            let shown = attempt.lease.clone();
-            self.on_landed(now, attempt, version);
-            if self.term.is_none() {
-                self.obey_late(now, &shown);
-            }
-            return;
+            return self.on_landed(now, attempt, version);
         }
         if self.take_request(now, &version, &reading) {
             return;
         }
-        if let Reading::Lease(lease) = &reading {
-            self.obey_late(now, lease);
+        if let Reading::Lease(lease) = &reading
+            && self.obey_late(now, lease, &version)
+        {
+            return;
         }
         if planted!(RenewalOverAnything)
             && let Some(term) = &mut self.term
@@ -246,10 +243,12 @@ impl Election {
         if let Some(attempt) = self.proven_claim(now, &version, facts, drift) {
             return self.on_landed(now, attempt, version);
         }
-        if self.is_blurred(&version, &reading) {
+        if self.is_blurred(&reading) {
             // It may be what was written last, damaged on the way: a second look tells, before the previous fence (S8).
-            self.contradicted = true;
+            (self.contradicted, self.blurred) = (true, true);
+            let misses = self.misses;
             self.observe_version(now, sent, version, reading, facts, drift);
+            self.misses = misses;
             let pause_ms = self.pause_after_miss_ms();
             return self.plan_look(now, pause_ms);
         }
@@ -297,8 +296,10 @@ impl Election {
         }
         self.unproven = None;
         // Nor does anybody know by which settings others wait for the bytes below a reservation that is on its way (S7).
+        let over_bytes =
+            matches!(&self.seen, Seen::Record { reading: Reading::Unreadable(..), .. });
         for attempt in &mut self.unresolved {
-            if attempt.purpose == Purpose::Reserve {
+            if attempt.purpose == Purpose::Reserve && over_bytes {
                 attempt.anchor.lease_ms = 0;
             }
         }
@@ -389,13 +390,11 @@ impl Election {
 
     /// Whether a leader's read-back of a renewal in doubt says neither that it landed nor that it did not. What nobody can
     /// read twice is stored so.
-    fn is_blurred(&self, version: &Version, reading: &Reading) -> bool {
-        let again = matches!(&self.seen, Seen::Record { observation, reading: Reading::Unreadable(..) }
-            if observation.version == *version);
+    fn is_blurred(&self, reading: &Reading) -> bool {
         let active = self.term.as_ref().is_some_and(|term| !term.ended);
         let renews = |attempt: &Attempt| attempt.purpose == Purpose::Renew;
         let doubted = active && self.unresolved.iter().any(renews);
-        let blurred = doubted && matches!(reading, Reading::Unreadable(..)) && !again;
+        let blurred = doubted && matches!(reading, Reading::Unreadable(..)) && !self.blurred;
         blurred && !planted!(UnreadableIsLost)
     }
 

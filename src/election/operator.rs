@@ -1,6 +1,6 @@
 //! What an operator's request in the record changes: who ends its term, and who claims nothing.
 
-use super::{Action, Election, LostReason, Plan, Seen};
+use super::{Action, Anchor, Election, HeldTerm, LostReason, Plan, Seen};
 use crate::clock::Now;
 use crate::lease::{Ask, Lease, OperatorRequest, Reading};
 use crate::planted::planted;
@@ -45,7 +45,7 @@ impl Election {
         (self.round, self.misses) = (None, 0);
         self.see_own(now, &lease, version.clone());
         if self.wind_down.is_some() {
-            self.obey_late(now, &lease);
+            self.obey_late(now, &lease, version);
         }
         match self.wind_down {
             // Another one may come between: the end of the release bounds them.
@@ -83,19 +83,33 @@ impl Election {
         true
     }
 
-    /// A request to step down that is read when its term is over, or is being given up: there is nothing more to give up, but
-    /// the next term is left to others all the same. Once, however often it is read.
-    pub(super) fn obey_late(&mut self, now: Now, lease: &Lease) {
+    /// A request to step down that is read when its term is over, or is being given up: the next term is left to others all
+    /// the same. Once, however often it is read. True if the record, which is this session's still, is released.
+    pub(super) fn obey_late(&mut self, now: Now, lease: &Lease, version: &Version) -> bool {
         let own = lease.session.as_ref() == Some(&self.session);
         let ends = |request: &&OperatorRequest| {
             lease.term.is_some_and(|term| request.ends(term, &self.session))
                 && self.obeyed.as_ref() != Some(&request.id)
         };
-        let Some(request) = lease.operator.as_ref().filter(ends).filter(|_| own) else { return };
-        if !planted!(StepDownIgnored) {
-            self.obeyed = Some(request.id.clone());
-            self.compete_after_ms = self.compete_after_ms.max(now.mono_ms + self.sit_out_ms());
+        let request = lease.operator.as_ref().filter(ends);
+        let Some(request) = request.filter(|_| own && !planted!(StepDownIgnored)) else {
+            return false;
+        };
+        self.obeyed = Some(request.id.clone());
+        self.compete_after_ms = self.compete_after_ms.max(now.mono_ms + self.sit_out_ms());
+        let idle = self.term.is_none() && self.wind_down.is_none() && self.working.is_none();
+        // Whoever led before may lead still, where a wait for that goes on.
+        let settled = self.owed.is_none() && self.unproven.is_none() && self.grace.is_none();
+        if !(idle && settled && self.trigger.is_none()) || lease.released() || lease.in_grace() {
+            return false;
         }
+        self.see_own(now, lease, version.clone());
+        let lease_ms = lease.lease_ms.unwrap_or(0);
+        let anchor = Anchor { sent: now, lease_ms, margin_ms: 0 };
+        let (number, version) = (lease.term.unwrap_or(0), version.clone());
+        self.term = Some(HeldTerm { number, version, lease: lease.clone(), anchor, ended: true });
+        self.give_up(now, false, false, LostReason::SteppedDown);
+        true
     }
 
     /// Whether the newest record is one that nobody claims because an operator has paused the group.

@@ -98,16 +98,23 @@ impl Election {
     ) {
         let now = anchor.sent;
         let needed_ms = now.mono_ms.saturating_add(self.config.attempts_ms());
-        // The number of a creation may be lower than those before a deletion.
-        let record = self.record().map(|(_, lease)| lease).filter(|lease| !lease.in_grace());
-        let known = record.and_then(|lease| Some((lease.term?, lease.sequence)));
-        // Whoever takes a record without a term has one that is higher than this.
-        let succeeds = known.unwrap_or_else(|| (self.foreign_term(now), u64::MAX));
+        let record = self.record().map(|(_, lease)| lease);
+        let term = record.and_then(|lease| lease.term);
+        let succeeds = match record {
+            Some(Lease {
+                term: Some(term), session: Some(_), sequence, acquired: Some(_), ..
+            }) => (*term, *sequence),
+            // Members of other makes count no writes; and the number of a creation, or where there is none, may be lower than
+            // those before a deletion. Whoever takes such a record has a term that is higher than this.
+            Some(Lease { term: Some(term), acquired: Some(_), .. }) => (*term, u64::MAX),
+            _ => (self.foreign_term(now).max(term.unwrap_or(0)), u64::MAX),
+        };
+        let asked = record.is_some_and(|lease| lease.operator.is_some());
         let held_ms = anchor.lease_ms.saturating_sub(anchor.margin_ms);
         let sent = (now, self.clocks.begin(now));
         if let Some(trigger) = &mut self.trigger {
             let claims = slot.map(|slot_ms| (slot_ms, held_ms));
-            trigger.claim_leaves(sent, needed_ms, condition, succeeds, claims);
+            trigger.claim_leaves(sent, needed_ms, condition, (succeeds, asked), claims);
         }
     }
 
@@ -115,8 +122,8 @@ impl Election {
         let covered = self.clocks.covered();
         let Some(trigger) = &mut self.trigger else { return };
         let sent = trigger.doubted_since().filter(|_| self.clocks.trusted(now));
-        let passed_ms = sent.and_then(|(sent, since)| self.clocks.at_most_ms(now, sent, since));
-        trigger.claim_shown(passed_ms, shown, &self.session, covered);
+        let passed = sent.and_then(|(sent, since)| self.clocks.at_most_ms(now, sent, since));
+        trigger.claim_shown(passed, shown, &self.session, covered);
     }
 
     pub(super) fn on_slot_ended(&mut self, term: u64, end: SlotEnd) {

@@ -32,6 +32,7 @@ impl Election {
         self.sequence += 1;
         let round = self.round.as_mut().expect("a round was begun above");
         round.attempts += 1;
+        self.blurred = false;
         let mut lease = round.lease.clone();
         lease.sequence = if planted!(NoSequence) { 0 } else { self.sequence };
         if planted!(RetryRepeatsSequence) {
@@ -204,9 +205,6 @@ impl Election {
     /// A write of ours is known to have landed: by its own answer, or by reading it back.
     pub(super) fn on_landed(&mut self, now: Now, attempt: Attempt, version: Version) {
         (self.accepted, self.contradicted, self.rejections) = (true, false, 0);
-        if self.wind_down.is_some() {
-            self.obey_late(now, &attempt.lease);
-        }
         // Every other write of ours had the same condition, which no longer holds.
         self.unresolved.clear();
         self.forgotten = None;
@@ -222,6 +220,10 @@ impl Election {
         // The record that it waited for is gone; if it ever comes back, it is waited for anew.
         self.grace = None;
         self.see_own(now, &attempt.lease, version.clone());
+        let asked = (attempt.lease.clone(), version.clone());
+        if self.wind_down.is_some() {
+            self.obey_late(now, &asked.0, &asked.1);
+        }
         if let (Some(trigger), Purpose::Claim, Some(slot_ms)) =
             (&mut self.trigger, attempt.purpose, attempt.lease.slot)
         {
@@ -242,6 +244,8 @@ impl Election {
             self.owed = Some((since, length_ms));
             self.grace = Some(Grace { version, since, length_ms, reserved: false });
             self.unproven = Some(attempt).filter(|_| provable);
+            // What it met may lead still, so that it is not released either.
+            self.obey_late(now, &asked.0, &asked.1);
             return if provable { self.plan_look(now, 0) } else { self.judge(now) };
         }
         match attempt.purpose {
@@ -270,7 +274,11 @@ impl Election {
                 self.grace = Some(grace);
                 self.judge(now);
             }
-            Purpose::Claim | Purpose::Reserve => self.judge(now),
+            Purpose::Claim | Purpose::Reserve => {
+                if !self.obey_late(now, &asked.0, &asked.1) {
+                    self.judge(now);
+                }
+            }
             Purpose::Release | Purpose::Park => self.on_given_up(now, &attempt.lease),
         }
     }
@@ -393,8 +401,9 @@ impl Election {
             }
             // The term lapsed before this was known: the record is ours, without authority (S9).
             _ => {
-                self.obey_late(now, &lease);
-                self.judge(now);
+                if !self.obey_late(now, &lease, &version) {
+                    self.judge(now);
+                }
             }
         }
         if self.wind_down.is_some_and(|wind_down| wind_down.until_ms.is_some()) {

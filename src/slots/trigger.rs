@@ -35,6 +35,8 @@ pub(crate) struct Trigger {
     covers: bool,
     /// The highest term and sequence of the records that claims were to succeed: what is below is an old state.
     succeeds: Option<(u64, u64)>,
+    /// Whether the last of them carried an operator's request: otherwise one over the same write is no old state.
+    asked: bool,
     /// A claim that may have landed and whose job was not begun. That of the trigger's own slot is kept when another leaves.
     doubted: Option<Doubt>,
     /// A slot that was claimed after a stop, so that its job never begins.
@@ -53,6 +55,8 @@ struct Doubt {
     /// For how many milliseconds from then on nobody can have taken its lease over; none once it is known to have landed,
     /// whatever is read later.
     held_ms: u64,
+    /// How many missed slots nobody will run if it has landed.
+    leaves_out: Option<u64>,
 }
 
 /// Who holds the newest record, as far as a trigger must know.
@@ -91,6 +95,7 @@ impl Trigger {
             unheard: None,
             covers: false,
             succeeds: None,
+            asked: false,
             doubted: None,
             dropped: None,
             leaves_out: None,
@@ -205,7 +210,7 @@ impl Trigger {
         (now, since): (Now, Since),
         needed_ms: u64,
         condition: &Condition,
-        succeeds: (u64, u64),
+        (succeeds, asked): ((u64, u64), bool),
         claims: Option<(u64, u64)>,
     ) {
         if let Some(until_ms) = self.until_ms.filter(|ms| *ms < needed_ms && !self.extended) {
@@ -216,13 +221,15 @@ impl Trigger {
         self.covers = claims.is_none() || (self.covers && again);
         self.unheard = Some(condition.clone());
         self.succeeds = self.succeeds.max(Some(succeeds));
+        self.asked = asked;
         let own = self.doubted.filter(|doubt| Some(doubt.slot_ms) == self.slot_ms);
         self.doubted = match (claims, self.doubted) {
             (Some((slot_ms, held_ms)), Some(doubt)) if doubt.slot_ms == slot_ms => {
                 Some(Doubt { held_ms: doubt.held_ms.min(held_ms), ..doubt })
             }
             (Some((slot_ms, held_ms)), _) => {
-                own.or(Some(Doubt { slot_ms, sent: Some((now, since)), held_ms }))
+                let (sent, leaves_out) = (Some((now, since)), self.leaves_out);
+                own.or(Some(Doubt { slot_ms, sent, held_ms, leaves_out }))
             }
             (None, _) => own,
         };
@@ -237,10 +244,11 @@ impl Trigger {
     }
 
     /// A read has shown the record, or none. A claim that was not heard of can't land any more once the record is somebody
-    /// else's; and it has not landed before, if nobody could have taken its lease over since it left, `passed_ms` ago or less.
+    /// else's; and it has not landed before, if nobody could have taken its lease over since it left, so many milliseconds ago
+    /// and at most so many more.
     pub fn claim_shown(
         &mut self,
-        passed_ms: Option<u64>,
+        passed: Option<(u64, u64)>,
         shown: Option<(&Version, &Reading)>,
         session: &str,
         covered: bool,
@@ -252,10 +260,9 @@ impl Trigger {
         {
             self.claim_unbegun(slot_ms);
         }
-        let Some(Condition::Match(held)) = &self.unheard else { return };
         let theirs = match shown {
             None => false,
-            Some((version, _)) if version == held => return,
+            Some((version, _)) if self.unheard == Some(Condition::Match(version.clone())) => return,
             // The record may have been overwritten by itself, under which a claim still lands.
             Some((_, Reading::Lease(lease)))
                 if !covered && lease.term <= self.succeeds.map(|(term, _)| term) =>
@@ -265,16 +272,24 @@ impl Trigger {
             // Its own, whose job never began, or a body that does not say whose it is.
             Some((_, Reading::Lease(lease))) if lease.session.as_deref() == Some(session) => return,
             Some((_, Reading::Unreadable(..))) => return,
-            // An old state says nothing of what was written since; nor does one of a group that began anew after a deletion.
-            Some((_, Reading::Lease(lease))) => {
-                let new = lease.term.map(|term| (term, lease.sequence)) > self.succeeds;
-                lease.session.is_some() && new && !lease.in_grace()
-            }
+            Some((_, Reading::Lease(lease))) => self.is_of_another(lease),
             Some((_, Reading::Closed(_))) => false,
         };
         self.unheard = None;
-        let held = |doubt: &Doubt| passed_ms.is_some_and(|passed_ms| passed_ms < doubt.held_ms);
+        // Where the store's whole seconds are much of a lease, they count for half of it at most.
+        let held = |doubt: &Doubt| {
+            let at_most = passed.map(|(ms, more_ms)| ms + more_ms.min(doubt.held_ms / 2));
+            at_most.is_some_and(|ms| ms < doubt.held_ms)
+        };
         self.doubted = self.doubted.filter(|doubt| !(theirs && held(doubt)));
+    }
+
+    /// Whether a record was written by another session after those that this one's claims were to succeed. An old state says
+    /// nothing of what was written since; nor does one of a group that began anew after a deletion.
+    fn is_of_another(&self, lease: &Lease) -> bool {
+        let written = lease.term.map(|term| (term, lease.sequence));
+        let asked = written == self.succeeds && lease.operator.is_some() && !self.asked;
+        lease.session.is_some() && !lease.in_grace() && (written > self.succeeds || asked)
     }
 
     /// The claim of a slot is known to have landed, and its job does not begin by that. An old state that is read later, or
@@ -283,7 +298,10 @@ impl Trigger {
         let own = self.doubted.filter(|doubt| Some(doubt.slot_ms) == self.slot_ms);
         self.doubted = match own {
             Some(doubt) if doubt.slot_ms != slot_ms => Some(doubt),
-            _ => Some(Doubt { slot_ms, sent: None, held_ms: 0 }),
+            known => {
+                let leaves_out = known.map_or(self.leaves_out, |doubt| doubt.leaves_out);
+                Some(Doubt { slot_ms, sent: None, held_ms: 0, leaves_out })
+            }
         };
     }
 
@@ -389,7 +407,8 @@ impl Trigger {
         };
         if why == SlotsOver::Unknown {
             // If it has landed, nobody else tells of them.
-            self.left_out = self.left_out.or(self.leaves_out);
+            let doubted = self.doubted.and_then(|doubt| doubt.leaves_out);
+            self.left_out = self.left_out.or(doubted).or(self.leaves_out);
         }
         why
     }

@@ -88,7 +88,12 @@ fn a_request_to_step_down_that_is_read_late_leaves_the_next_term_to_others() {
         let lost_ms = alone.ms;
         alone.reads();
         alone.found("\"o\"", &text(&lease));
-        alone.until_written("\"o\"", &text(&lease));
+        let (written, _) = alone.until_written("\"o\"", &text(&lease));
+        assert_eq!(written.released(), asked, "others need not wait for it");
+        if asked {
+            alone.written("\"r\"");
+            alone.until_written("\"r\"", &text(&written));
+        }
         alone.ms - lost_ms
     };
     let (by_itself_ms, asked_ms) = (claimed_after_ms(false), claimed_after_ms(true));

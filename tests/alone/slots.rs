@@ -180,11 +180,61 @@ fn s8_a_claim_that_may_have_landed_is_told_as_unknown() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// Workers have one clock, and a lease may be hardly longer than what whole seconds and the store's clocks leave open.
+#[test]
+fn who_loses_a_race_for_a_slot_is_told_that_it_is_taken_also_with_a_short_lease() {
+    for (clock, lease_ms) in
+        [(HostClock::One, 3_000), (HostClock::One, 15_000), (HostClock::Two, 3_000)]
+    {
+        let settings = Settings { clock, leader_timeout_ms: Some(lease_ms), ..settings() };
+        let config = config(&Settings { frequent_interval_ms: Some(lease_ms / 3), ..settings });
+        let period_ms = Some(MINUTE_MS);
+        let schedule = ScheduleSettings { period_ms, ..skipping(SLOT_MS) };
+        let schedule = Schedule::new(&schedule, &config).expect("the schedule keeps every rule");
+        let mut alone = Alone::of(Election::for_schedule(config, "me".to_owned(), 7, schedule));
+        alone.ms = SLOT_MS - AT_MS;
+        alone.reads();
+        alone.found("\"t\"", TOMBSTONE);
+        alone.claims();
+        alone.answer(Outcome::Refused);
+        let why = ends(&mut alone, |_| found("\"later\"", &later()), |_| Outcome::Refused);
+        assert_eq!(why, SlotsOver::Taken, "{clock:?} {lease_ms} ms");
+    }
+}
+
+/// The request was written over the very record that the claim was to succeed.
+#[test]
+fn a_claim_that_a_pause_has_refused_is_told_as_paused() {
+    let pause = r#","operator":{"ask":"pause","id":"1","by":"ada","why":"x"}}"#;
+    let (mut alone, _) = claiming("me", TOMBSTONE);
+    alone.answer(Outcome::Refused);
+    let paused = TOMBSTONE.replace('}', pause);
+    let why = ends(&mut alone, |_| found("\"p\"", &paused), |_| Outcome::Refused);
+    assert_eq!(why, SlotsOver::Paused);
+}
+
+/// What was read first was older than the record that it had claimed over.
+#[test]
+fn an_old_state_hides_no_winner_that_is_read_after_it() {
+    let living = TOMBSTONE.replace("0001-01-01T00:00:00Z", "2026-11-21T06:58:12Z");
+    let (mut alone, _) =
+        claiming("me", &TOMBSTONE.replace("\"session\"", "\"sequence\":5,\"session\""));
+    alone.answer(Outcome::Refused);
+    let records = [living.replace("\"session\"", "\"sequence\":4,\"session\""), later()];
+    let mut reads = (0..).map(|read: usize| {
+        let last = read.min(records.len() - 1);
+        found(&format!("\"{last}\""), &records[last])
+    });
+    let why = ends(&mut alone, |_| reads.next().expect("it never ends"), |_| Outcome::Refused);
+    assert_eq!(why, SlotsOver::Taken);
+}
+
 /// It claims another slot in between, and hears that it has it: that says nothing of the own one.
 #[test]
 fn s8_a_claim_in_doubt_is_told_also_where_a_later_slot_was_run_again_meanwhile() {
     let schedule = ScheduleSettings { policy: Some(Policy::AtLeastOnce), ..skipping(SLOT_MS) };
-    let (mut alone, _) = claiming_with("me", HostClock::Two, schedule, TOMBSTONE);
+    let before = of_slot(SLOT_MS - 4 * MINUTE_MS);
+    let (mut alone, _) = claiming_with("me", HostClock::Two, schedule, &before);
     let open = of_slot(SLOT_MS + MINUTE_MS).replace("\"slotDone\":true", "\"slotDone\":false");
     let until_ms = alone.ms + 18_000;
     alone.timeout();
@@ -206,6 +256,8 @@ fn s8_a_claim_in_doubt_is_told_also_where_a_later_slot_was_run_again_meanwhile()
         }
     }
     assert_eq!((ran, over(&alone.events())), (true, Some(SlotsOver::Unknown)));
+    let left_out = alone.election.own_slot_ms();
+    assert_eq!(left_out, Some((SLOT_MS, 3)), "if it landed, nobody else says so");
 }
 
 #[test]

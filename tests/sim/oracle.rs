@@ -150,7 +150,7 @@ pub struct View {
     sits_out_ms: u64,
     /// The highest term that it had sent when it resigned last: neither this one nor an earlier one is parked.
     pub yielded_term: u64,
-    /// How often in a row the newest version was shown with a body that nobody can read.
+    /// How often in a row a body was shown that nobody can read.
     blurred: u32,
     /// The id of the newest request of an operator that asks it to end a term.
     asked_to_end: Option<String>,
@@ -829,9 +829,7 @@ impl Oracle {
             view.highest_term = view.highest_term.max(told.term.unwrap_or(0));
             view.longest_lease_ms = view.longest_lease_ms.max(told.lease_ms.unwrap_or(0));
         }
-        let same = view.sight.as_ref().is_some_and(|sight| sight.version == *version);
-        let before = if same { view.blurred } else { 0 };
-        view.blurred = if readable { 0 } else { before + 1 };
+        view.blurred = if readable { 0 } else { view.blurred + 1 };
         view.absent = false;
         if own.is_none() {
             view.grace = view.grace.take().filter(|grace| grace.version == *version);

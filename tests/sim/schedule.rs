@@ -157,7 +157,7 @@ impl Schedule {
         if outside > 0 {
             schedule.draw_outside(&mut chance, &group, around, slots);
         }
-        schedule.draw_members(&mut chance, &group, crons, slots);
+        schedule.draw_members(&mut chance, &group, crons, slots, seed);
         schedule.draw_outside_machine(&mut chance, slots, around.has_one_clock(slots));
         schedule.draw_blows(&mut chance);
         schedule.first_record(&mut chance);
@@ -182,7 +182,14 @@ impl Schedule {
         }
     }
 
-    fn draw_members(&mut self, chance: &mut Chance, group: &Group, crons: bool, slots: bool) {
+    fn draw_members(
+        &mut self,
+        chance: &mut Chance,
+        group: &Group,
+        crons: bool,
+        slots: bool,
+        seed: u64,
+    ) {
         let members = match self.outside.len() {
             0 => chance.pick(&[1, 2, 2, 3, 3, 4, 5]),
             _ => chance.pick(&[1, 1, 1, 2]),
@@ -190,6 +197,8 @@ impl Schedule {
         // Somebody who leads on the same key lets the jobs of slots wait.
         let mixed = slots && members > 1 && chance.one_in(8);
         let late_dates = self.world.store.manners.late_dates;
+        // In half of those schedules members with two clocks meet such a `Date`, too.
+        let one_clock = late_dates && seed % 32 != 5;
         for member in 0..members {
             let cron = crons && chance.one_in(2);
             let twin = member > 0 && chance.one_in(6);
@@ -198,7 +207,7 @@ impl Schedule {
             }
             let name = if twin { member - 1 } else { member };
             let runs_slots = slots && !(mixed && member == 0);
-            let single = cron || (runs_slots && chance.one_in(2)) || late_dates;
+            let single = cron || (runs_slots && chance.one_in(2)) || one_clock;
             let settings = group.settings(chance, name, member, single);
             let mut config = Config::new(&settings).expect("they were drawn to be valid");
             self.settings.push(settings);
