@@ -84,9 +84,11 @@ impl Election {
     }
 
     /// A request to step down that is read when its term is over, or is being given up: the next term is left to others all
-    /// the same. Once, however often it is read. True if the record, which is this session's still, is released.
+    /// the same. Once, however often it is read. True if the record, which is this session's still, is released. A member of
+    /// another make may carry the session and the request on under its own name.
     pub(super) fn obey_late(&mut self, now: Now, lease: &Lease, version: &Version) -> bool {
-        let own = lease.session.as_ref() == Some(&self.session);
+        let own =
+            lease.session.as_ref() == Some(&self.session) && lease.leader_id == self.server_id();
         let ends = |request: &&OperatorRequest| {
             lease.term.is_some_and(|term| request.ends(term, &self.session))
                 && self.obeyed.as_ref() != Some(&request.id)
@@ -100,7 +102,11 @@ impl Election {
         let idle = self.term.is_none() && self.wind_down.is_none() && self.working.is_none();
         // Whoever led before may lead still, where a wait for that goes on.
         let settled = self.owed.is_none() && self.unproven.is_none() && self.grace.is_none();
-        if !(idle && settled && self.trigger.is_none()) || lease.released() || lease.in_grace() {
+        let compared = self.clocks.covered() && self.stale_writes_fail;
+        if !(idle && settled && compared && self.trigger.is_none())
+            || lease.released()
+            || lease.in_grace()
+        {
             return false;
         }
         self.see_own(now, lease, version.clone());

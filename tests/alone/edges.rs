@@ -159,3 +159,23 @@ fn s8_an_unreadable_read_back_is_read_once_more_before_it_ends_the_term() {
         assert_eq!((alone.leads(), told.iter().any(lost)), (whole, !whole), "{told:?}");
     }
 }
+
+/// A member of another make that keeps what it does not know carries our session and the request on, and leads.
+#[test]
+fn s3_a_request_that_somebody_else_carries_on_releases_nothing_of_theirs() {
+    for name in ["ours", "theirs"] {
+        let (mut alone, lease) = leader();
+        let term = lease.term.expect("a claim has one");
+        while alone.leads() {
+            alone.step();
+            alone.timeout();
+        }
+        let json = format!(r#"{{"ask":"stepDown","id":"1","term":{term},"session":"session"}}"#);
+        let asked = OperatorRequest::read(&json).expect("it is a request").over(&lease);
+        let taken = Lease { leader_id: name.to_owned(), ..asked };
+        alone.reads();
+        alone.found("\"f\"", &text(&taken));
+        let releases = matches!(alone.step(), Step::Renew { .. });
+        assert_eq!(releases, name == "ours", "{name}");
+    }
+}
