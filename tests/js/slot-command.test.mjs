@@ -80,9 +80,15 @@ test('a store that fails to the end of the budget is 1 and no conflict; one that
   const led = await running(LEASE_MS);
   await started(led.elector);
   const stumbling = await kept(startProxy(store.endpoint));
-  stumbling.answerWith(() => (stumbling.seen.length <= 2 ? { status: 503 } : undefined));
   const slot = (group, endpoint) => edgelect(['slot', '--period', '1h', '--budget', '9s', '--conflict-exit-code', '0', ...sh('echo begun >> "$FILE"')], { variables: group.variables(endpoint) });
-  const [dead, held] = await Promise.all([slot(await running(LEASE_MS), 'http://127.0.0.1:1'), slot(led, stumbling.endpoint)]);
+  const stumbles = () => {
+    const before = stumbling.seen.length;
+    stumbling.answerWith(() => (stumbling.seen.length - before <= 2 ? { status: 503 } : undefined));
+    return slot(led, stumbling.endpoint);
+  };
+  let [dead, held] = await Promise.all([slot(await running(LEASE_MS), 'http://127.0.0.1:1'), stumbles()]);
+  // On a busy machine the last read may take longer than its quarter of a second: then the store has not answered.
+  for (let again = 0; again < 3 && /no answer within/.test(held.stderr); again += 1) held = await stumbles();
   assert.equal(dead.code, 1, dead.stderr);
   assert.match(dead.stderr, /no answer/);
   assert.equal(held.code, 0, held.stderr);
