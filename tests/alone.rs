@@ -2,6 +2,7 @@
 
 mod edges;
 mod foreign;
+mod instant;
 mod on_the_way;
 mod seen;
 mod settings;

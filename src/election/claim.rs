@@ -62,7 +62,15 @@ impl Election {
         self.judge_claim(now);
     }
 
-    /// The same, and whether a claim is justified: it is planned, or the look before it.
+    /// The same, unless the clock is held: it is until a timer has fired, and a store that takes no time lets none fire.
+    pub(super) fn judge_moving(&mut self, now: Now) {
+        match self.clocks.trusted(now) || self.wind_down.is_some() {
+            true => self.judge(now),
+            false => self.plan_look(now, 1),
+        }
+    }
+
+    /// What [`Election::judge`] does, and whether a claim is justified: it is planned, or the look before it.
     pub(super) fn judge_claim(&mut self, now: Now) -> bool {
         if let Some(wind_down) = self.wind_down {
             if self.term.is_none() && wind_down.until_ms.is_some() {

@@ -276,7 +276,7 @@ impl Election {
             }
             Purpose::Claim | Purpose::Reserve => {
                 if !self.obey_late(now, &asked.0, &asked.1) {
-                    self.judge(now);
+                    self.judge_moving(now);
                 }
             }
             Purpose::Release | Purpose::Park => self.on_given_up(now, &attempt.lease),

@@ -5,7 +5,7 @@ use edgelect::election::{Event, Input, LostReason, Problem, Step};
 use edgelect::lease::{Lease, MAX_TERM, OperatorRequest};
 use edgelect::store::Outcome;
 
-use crate::alone::told::{Alone, settings, text, tombstone};
+use crate::alone::told::{Alone, matching, settings, text, tombstone};
 
 #[test]
 fn s2_over_the_highest_number_there_is_no_next_term() {
@@ -178,4 +178,25 @@ fn s3_a_request_that_somebody_else_carries_on_releases_nothing_of_theirs() {
         let releases = matches!(alone.step(), Step::Renew { .. });
         assert_eq!(releases, name == "ours", "{name}");
     }
+}
+
+/// A store within the isolate answers before any timer can fire, and until one has the clock is held at it.
+#[test]
+fn s11_a_claim_over_a_store_that_takes_no_time_waits_for_the_clock_to_move() {
+    let mut alone = Alone { takes_ms: 0, ..Alone::with_one_clock() };
+    alone.held = true;
+    alone.reads();
+    alone.found("\"o\"", &tombstone(1));
+    let (claimed, _) = alone.claims();
+    alone.written("\"c\"");
+    let landed_ms = alone.ms;
+    assert_eq!(alone.election.poll(alone.now()), Step::Wait { until_ms: alone.now().mono_ms + 1 });
+    alone.held = false;
+    alone.reads();
+    assert_eq!(alone.ms, landed_ms + 1);
+    alone.found("\"c\"", &text(&claimed));
+    let (again, over) = alone.claims();
+    assert_eq!((over, again.term > claimed.term), (matching("\"c\""), true));
+    alone.written("\"d\"");
+    assert!(alone.leads());
 }

@@ -39,6 +39,8 @@ pub struct Alone {
     /// `Last-Modified`, where the store names one.
     pub modified_ms: Option<u64>,
     pub takes_ms: u64,
+    /// Whether the clock is held at a timer of somebody else.
+    pub held: bool,
     /// What it has said and nobody has asked for.
     pub told: Vec<Event>,
 }
@@ -67,7 +69,7 @@ impl Alone {
     pub fn of(election: Election) -> Self {
         let (ms, from_ms, ahead_ms, takes_ms) = (0, AT_MS, 0, 10);
         let (dated, modified_ms, told) = (true, None, Vec::new());
-        Self { election, ms, from_ms, ahead_ms, dated, modified_ms, takes_ms, told }
+        Self { election, ms, from_ms, ahead_ms, dated, modified_ms, takes_ms, held: false, told }
     }
 
     /// Over a store that tells no time; the wall clock shows this at 0 ms.
@@ -76,7 +78,8 @@ impl Alone {
     }
 
     pub fn now(&self) -> Now {
-        Now::new(self.monotonic_from_ms() + self.ms, self.from_ms + self.ms)
+        let now = Now::new(self.monotonic_from_ms() + self.ms, self.from_ms + self.ms);
+        Now { held: self.held, ..now }
     }
 
     fn monotonic_from_ms(&self) -> u64 {
