@@ -4,7 +4,7 @@ import os from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { EXIT } from './command.js';
-import { MARK, isAlive, isMarkedAlive, killGroup, nowMs, readings, signalMarked } from './group.js';
+import { MARK, QUIET, isAlive, killGroup, marked, nowMs, readings, signalMarked, startedAt } from './group.js';
 
 const GUARD = fileURLToPath(new URL('./guard.js', import.meta.url));
 const POLL_MS = 20;
@@ -109,11 +109,11 @@ export class Child {
   /** Resolves once nothing of the command runs: `{ code, signal, lost, error }`, and `lives` where SIGKILL did not help. */
   async end() {
     const ended = await this.#ended;
-    if (this.#isAlive()) await this.#sweep();
+    let lives = await this.#lives();
+    if (lives) lives = await this.#sweep();
     // Its term may end in this very turn, and has it looked at once more.
     this.#isOver = true;
     clearTimeout(this.#timer);
-    const lives = this.#isAlive();
     if (!lives) this.#guard.tell({});
     return { ...ended, lives };
   }
@@ -159,11 +159,29 @@ export class Child {
     this.#guard.tell({ group: this.#group, untilMs: atMs + restMs, untilWallMs: atWallMs + restMs });
   }
 
-  /** What the command has left behind. */
+  /** Ends what the command has left behind; whether it lives all the same. */
   async #sweep() {
     this.#sendAll('SIGTERM');
     this.#killAt(this.#times.graceMs);
-    while (this.#isAlive() && nowMs() < this.#killAtMs + DYING_MS) await sleep(POLL_MS);
+    while (await this.#lives()) {
+      if (nowMs() >= this.#killAtMs + DYING_MS) return true;
+      await sleep(POLL_MS);
+    }
+    return false;
+  }
+
+  /** Whether anything of it runs. Who has just begun another process or program is seen a moment later. */
+  async #lives() {
+    if (this.#group === undefined) return false;
+    const [untilMs, since] = [nowMs() + DYING_MS, startedAt()];
+    for (let quiet = 0; ;) {
+      const { ids, isClear } = marked(this.#guard.mark, since);
+      if (ids.length > 0 || isAlive(this.#group)) return true;
+      if (!isClear && nowMs() > untilMs) return true;
+      quiet = isClear ? quiet + 1 : 0;
+      if (quiet === QUIET) return false;
+      await sleep(POLL_MS);
+    }
   }
 
   #killAt(inMs) {
@@ -174,7 +192,7 @@ export class Child {
   }
 
   #isAlive() {
-    return this.#group !== undefined && (isAlive(this.#group) || isMarkedAlive(this.#guard.mark));
+    return this.#group !== undefined && (isAlive(this.#group) || marked(this.#guard.mark).ids.length > 0);
   }
 
   #send(signal) {

@@ -4,6 +4,9 @@ import fs from 'node:fs';
 /** The variable by which the processes of a command are known, also those that have left its group. */
 export const MARK = '_EDGELECT_RUN';
 
+/** After how many looks in a row that have found nothing there is nothing: a process may begin another one and end meanwhile. */
+export const QUIET = 2;
+
 /** Milliseconds of a clock that all processes of this machine share. */
 export const nowMs = () => Number(process.hrtime.bigint() / 1_000_000n);
 
@@ -28,14 +31,19 @@ export const isAlive = (group) => killGroup(group, 0) && (process.platform !== '
 /** What `stat` of a process says that has ended, or that is hidden from this user. */
 const GONE = ['ENOENT', 'ESRCH', 'EACCES', 'EPERM'];
 
-/** Where `stat` has how many threads there are, counted from the state on. */
+/** Where `stat` has how many threads there are, when it started, how much memory it has, and where its program begins there; counted from
+ * the state on. */
 const THREADS_AT = 17;
+const STARTED_AT = 19;
+const MEMORY_AT = 20;
+const PROGRAM_AT = 23;
 
+/** The numbers of all processes, none where there is no /proc; undefined where it can't be read now. */
 const processes = () => {
   try {
     return fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-  } catch {
-    return [];
+  } catch ({ code }) {
+    return code === 'ENOENT' ? [] : undefined;
   }
 };
 
@@ -45,7 +53,7 @@ const statOf = (id) =>
   fs.readFileSync(`/proc/${id}/stat`, 'utf8').split(') ').at(-1).split(' ');
 
 const runs = (group) => {
-  const ids = processes();
+  const ids = processes() ?? [];
   // Without /proc nobody can say that all of them are dead.
   return ids.length === 0 || ids.some((id) => {
     try {
@@ -59,28 +67,70 @@ const runs = (group) => {
   });
 };
 
-/** What runs and has this mark in its environment, where /proc shows that. */
-const marked = (mark) => processes().filter((id) => {
+/** When this process started, as `stat` counts it; 0 where nobody can say. */
+export const startedAt = () => {
   try {
-    return fs.readFileSync(`/proc/${id}/environ`, 'utf8').split('\0').includes(`${MARK}=${mark}`);
+    return Number(statOf('self')[STARTED_AT]);
   } catch {
-    return false;
+    return 0;
   }
-});
+};
 
-/** Whether anything with this mark runs. */
-export const isMarkedAlive = (mark) => process.platform === 'linux' && marked(mark).length > 0;
+/** The environment of a process. It is empty where it has none, or has ended, and while Linux begins another program in it. */
+const variablesOf = (id) => {
+  try {
+    return fs.readFileSync(`/proc/${id}/environ`, 'utf8');
+  } catch (error) {
+    // Of a process whose first thread has ended.
+    if (error.code === 'ESRCH') return '';
+    throw error;
+  }
+};
 
-/** Sends a signal to all that has this mark, but for those of this group, which have had it; whether there was any. */
+/** Whether a process has this mark; undefined where it may have. */
+const isMarked = (id, mark, since) => {
+  const has = (variables) => variables.split('\0').includes(`${MARK}=${mark}`);
+  const variables = variablesOf(id);
+  if (variables !== '') return has(variables);
+  const fields = statOf(id).map(Number);
+  if (fields[THREADS_AT] > 1) return fs.readdirSync(`/proc/${id}/task`).some((thread) => has(variablesOf(`${id}/task/${thread}`)));
+  // A kernel's own, or one that has ended.
+  if (fields[MEMORY_AT] === 0) return false;
+  const isBetweenPrograms = fields[PROGRAM_AT] === 0 && fields[STARTED_AT] >= since;
+  // A kernel that shows no program of any process, as those of sandboxes, is taken at its word.
+  if (isBetweenPrograms && Number(statOf('self')[PROGRAM_AT]) > 0) return undefined;
+  return has(variablesOf(id));
+};
+
+/** What runs and has this mark in its environment, where /proc shows that: `ids`. And whether that is all: `isClear` where each process
+ * that goes on could be asked, and `isWhole` where none has ended meanwhile, which may have begun another one before. What started
+ * before `since` is not meant. */
+export const marked = (mark, since = 0) => {
+  const ids = [];
+  const listed = process.platform === 'linux' ? processes() : [];
+  let [isClear, isWhole] = [listed !== undefined, true];
+  for (const id of listed ?? []) {
+    try {
+      const is = isMarked(id, mark, since);
+      if (is) ids.push(id);
+      else if (is === undefined) isClear = false;
+    } catch ({ code }) {
+      if (code === 'ENOENT' || code === 'ESRCH') isWhole = false;
+      else if (!GONE.includes(code)) isClear = false;
+    }
+  }
+  return { ids, isClear, isWhole };
+};
+
+/** Sends a signal to all that has this mark, but for those of this group, which have had it; gives what `marked` says. */
 export const signalMarked = (mark, signal, group) => {
-  if (process.platform !== 'linux') return false;
-  const ids = marked(mark);
-  for (const id of ids) {
+  const found = marked(mark);
+  for (const id of found.ids) {
     try {
       if (Number(statOf(id)[2]) !== group) process.kill(Number(id), signal);
     } catch {
       // It has ended in between.
     }
   }
-  return ids.length > 0;
+  return found;
 };

@@ -2,7 +2,7 @@
 // blocked. A process of its own: nothing else can do this after a SIGKILL.
 import process from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { killGroup, nowMs, signalMarked } from './group.js';
+import { QUIET, killGroup, nowMs, signalMarked } from './group.js';
 
 // Whoever ends all programs called node by their name is to miss it.
 process.title = 'edgelect-guard';
@@ -17,14 +17,23 @@ const LOOK_MS = 250;
 let told = {};
 let timer;
 
-const kill = () => {
-  if (told.group !== undefined) killGroup(told.group, 'SIGKILL');
-  return signalMarked(mark, 'SIGKILL');
+/** Kills until nothing is left of what it was told of, or it is told of something else. */
+const killAll = async () => {
+  const command = told;
+  // One that was just being started may have no mark yet.
+  let found = command.group !== undefined;
+  if (found) killGroup(command.group, 'SIGKILL');
+  for (let left = PASSES, quiet = 0; told === command && left > 0 && quiet < QUIET; left -= 1) {
+    const { ids, isClear, isWhole } = signalMarked(mark, 'SIGKILL');
+    found ||= ids.length > 0;
+    quiet = found && ids.length === 0 && isClear && isWhole ? quiet + 1 : 0;
+    await sleep(PAUSE_MS);
+  }
 };
 
 const look = () => {
   const leftMs = Math.min(told.untilMs - nowMs(), told.untilWallMs - Date.now());
-  if (leftMs <= 0) kill();
+  if (leftMs <= 0) killAll();
   else timer = setTimeout(look, Math.min(leftMs, LOOK_MS));
 };
 
@@ -34,13 +43,7 @@ process.on('message', (message) => {
   if (told.untilMs !== undefined) timer = setTimeout(look, 0);
 });
 process.on('disconnect', async () => {
-  // A command that was just being started may have no mark yet, and one that runs may have started another process.
-  let found = told.group !== undefined;
-  for (let left = PASSES; told.untilMs !== undefined && left > 0; left -= 1) {
-    if (kill()) found = true;
-    else if (found) break;
-    await sleep(PAUSE_MS);
-  }
+  if (told.untilMs !== undefined) await killAll();
   process.exit();
 });
 // A signal for every process of a terminal or a service is no reason to leave the command alone.

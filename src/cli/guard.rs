@@ -13,7 +13,8 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{Pid, getpid, getppid};
 
 use super::processes::{
-    Family, Known, MARK, Moment, NAME, kill_known, kill_marked, now_ms, spare, spare_descendants,
+    Family, Known, MARK, Marked, Moment, NAME, QUIET, kill_known, kill_marked, now_ms, spare,
+    spare_descendants,
 };
 
 /// How long the guard waits at most before it reads the clock again: a machine that slept stops its timers.
@@ -24,8 +25,8 @@ const NOTE_MS: u64 = 1_000;
 /// And what has to be left of the authority for that, as thousands of processes take a while to read.
 const LEISURE_MS: u64 = 500;
 
-/// How often, and how far apart, it looks for what is left after its owner has ended.
-const PASSES: u32 = 100;
+/// How often, and how far apart, it looks for what is left once it has killed.
+const LOOKS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The guard, as its owner has it. It ends with its owner, and is started again where somebody has ended it.
@@ -118,6 +119,7 @@ pub fn watch(told: &[String]) {
         }
     });
     let mut watched = None;
+    let mut rest: Option<Rest> = None;
     let (mut strays, mut noted_ms) = (Vec::new(), now_ms());
     let family = |group| {
         let group = Some(group).filter(|group| *group > 1).map(Pid::from_raw);
@@ -125,25 +127,25 @@ pub fn watch(told: &[String]) {
     };
     loop {
         let left_ms = || watched.map_or(u64::MAX, |(_, until): (i32, Moment)| until.left_ms());
-        match told.recv_timeout(LOOK.min(Duration::from_millis(left_ms()))) {
-            Ok(now) => watched = now,
-            Err(RecvTimeoutError::Timeout) if left_ms() > 0 => {}
+        let pause = if rest.is_some() { PAUSE } else { LOOK };
+        match told.recv_timeout(pause.min(Duration::from_millis(left_ms()))) {
+            Ok(now) => (watched, rest) = (now, None),
             Err(RecvTimeoutError::Timeout) => {
-                if let Some((group, _)) = watched.take() {
-                    if let Some(family) = family(group) {
-                        family.send_all(Signal::SIGKILL);
-                    }
-                    kill_marked(mark);
+                if left_ms() == 0 {
+                    rest = watched.take().map(|(group, _)| Rest::of(family(group)));
+                }
+                if rest.as_mut().is_some_and(|rest| !rest.look(mark)) {
+                    rest = None;
                 }
             }
             Err(RecvTimeoutError::Disconnected) => {
-                // The owner's number may be another's by now, so its descendants can't be told.
                 if let Some((group, _)) = watched {
-                    if let Some(family) = family(group) {
-                        family.send(Signal::SIGKILL);
-                    }
+                    rest = Some(Rest::of(family(group)));
                     kill_known(&strays);
-                    kill_rest(family(group), mark);
+                }
+                #[allow(clippy::disallowed_methods)] // It has nothing else to do.
+                while rest.as_mut().is_some_and(|rest| rest.look(mark)) {
+                    std::thread::sleep(PAUSE);
                 }
                 return;
             }
@@ -174,20 +176,32 @@ fn read(line: &str) -> Option<(i32, Moment)> {
     Some((group, Moment { shared_ms: next_ms()?, wall_ms: next_ms()? }))
 }
 
-/// Kills what the owner has left. A command that was just being started may have no mark yet, and one that runs may have started
-/// another process.
-#[allow(clippy::disallowed_methods)] // It has nothing else to do.
-fn kill_rest(family: Option<Family>, mark: &str) {
-    if let Some(family) = family {
-        family.send(Signal::SIGKILL);
-    }
-    let mut found = family.is_some();
-    for _ in 0..PASSES {
-        match kill_marked(mark) {
-            true => found = true,
-            false if found => return,
-            false => {}
+/// The end of what was killed: looked for until nothing is left of it.
+struct Rest {
+    family: Option<Family>,
+    /// A command that was just being started may have no mark yet.
+    found: bool,
+    looks: u32,
+    quiet: u32,
+}
+
+impl Rest {
+    /// Kills the group, to which nothing can be added any more.
+    fn of(family: Option<Family>) -> Self {
+        if let Some(family) = family {
+            family.send(Signal::SIGKILL);
         }
-        std::thread::sleep(PAUSE);
+        Self { family, found: family.is_some(), looks: 0, quiet: 0 }
+    }
+
+    /// Kills what it sees outside the group; whether to look again.
+    fn look(&mut self, mark: &str) -> bool {
+        let strays = self.family.is_some_and(|family| family.kill_outside());
+        let marked = kill_marked(mark);
+        self.found |= strays || marked == Marked::Some;
+        let is_quiet = self.found && !strays && marked == Marked::None;
+        self.quiet = if is_quiet { self.quiet + 1 } else { 0 };
+        self.looks += 1;
+        self.quiet < QUIET && self.looks < LOOKS
     }
 }

@@ -2,19 +2,24 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::io;
+use std::io::ErrorKind::{NotFound, PermissionDenied};
 use std::sync::OnceLock;
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::time::{ClockId, clock_gettime};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, getppid};
 
 /// The command of this program that is the guard.
 pub const NAME: &str = "__guard";
 
 /// The variable by which the processes of a command are known, also those that have left its group.
 pub const MARK: &str = "_EDGELECT_RUN";
+
+/// After how many looks in a row that have found nothing there is nothing: a process may begin another one and end meanwhile.
+pub const QUIET: u32 = 2;
 
 /// Milliseconds of a clock that all processes of this machine share; on Linux it goes on while the machine sleeps.
 pub fn now_ms() -> u64 {
@@ -81,6 +86,19 @@ impl Family {
         let sent = self.send(signal);
         let strays = self.strays(&seen());
         strays.iter().fold(sent, |sent, one| kill(one.pid, signal) != Err(Errno::EPERM) && sent)
+    }
+
+    /// Kills those that have left the group, for the guard, while the owner goes on; whether there were any.
+    pub fn kill_outside(&self) -> bool {
+        let strays = self.now_outside();
+        // After its end nobody's descendants are the owner's: its number may be another's by now.
+        if getppid() != self.owner {
+            return false;
+        }
+        for one in &strays {
+            let _ = kill(one.pid, Signal::SIGKILL);
+        }
+        !strays.is_empty()
     }
 
     /// Whether anything of it runs. In a container without an init nobody collects dead processes, which count as none.
@@ -191,18 +209,58 @@ pub fn kill_known(known: &[Known]) {
     }
 }
 
-/// Kills what has this mark in its environment, where `/proc` shows that; whether there was any.
-pub fn kill_marked(mark: &str) -> bool {
+/// What [`kill_marked`] has seen.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Marked {
+    /// None.
+    None,
+    /// None, but one that may have the mark did not show it, or has ended meanwhile and may have begun another one before.
+    Unclear,
+    /// Some, which it has killed.
+    Some,
+}
+
+/// Kills what has this mark in its environment, where `/proc` shows that.
+pub fn kill_marked(mark: &str) -> Marked {
     let text = format!("{MARK}={mark}");
-    let is_marked = |pid: &Pid| {
-        let variables = variables_of(*pid);
-        variables.split(|byte| *byte == 0).any(|one| one == text.as_bytes())
-    };
-    let marked: Vec<Pid> = seen().iter().map(|one| one.pid).filter(is_marked).collect();
-    for pid in &marked {
-        let _ = kill(*pid, Signal::SIGKILL);
+    let unreadable = fs::read_dir("/proc").is_err_and(|error| error.kind() != NotFound);
+    let mut found = if unreadable { Marked::Unclear } else { Marked::None };
+    for Seen { pid, .. } in seen() {
+        match is_marked(pid, text.as_bytes()) {
+            Ok(Some(true)) => {
+                let _ = kill(pid, Signal::SIGKILL);
+                found = Marked::Some;
+            }
+            Ok(Some(false)) => {}
+            Err(error) if error.kind() == PermissionDenied => {}
+            Ok(None) | Err(_) if found == Marked::None => found = Marked::Unclear,
+            Ok(None) | Err(_) => {}
+        }
     }
-    !marked.is_empty()
+    found
+}
+
+/// Whether a process has this variable; `None` where it may have: Linux shows no environment while a process begins another program,
+/// and no program either.
+fn is_marked(pid: Pid, text: &[u8]) -> io::Result<Option<bool>> {
+    let has = |variables: &[u8]| variables.split(|byte| *byte == 0).any(|one| one == text);
+    let variables = variables_of(&format!("/proc/{pid}"))?;
+    if !variables.is_empty() {
+        return Ok(Some(has(&variables)));
+    }
+    let Some(fields) = stat(pid) else { return Err(NotFound.into()) };
+    let number = |at: usize| fields.get(at).and_then(|one| one.parse::<u64>().ok()).unwrap_or(0);
+    if number(THREADS_AT) > 1 {
+        let threads = fs::read_dir(format!("/proc/{pid}/task"))?.flatten();
+        let mut all = threads.flat_map(|thread| variables_of(&thread.path().to_string_lossy()));
+        return Ok(Some(all.any(|variables| has(&variables))));
+    }
+    match (number(MEMORY_AT), number(PROGRAM_AT)) {
+        // A kernel's own, or one that has ended.
+        (0, _) => Ok(Some(false)),
+        (_, 0) => Ok(None),
+        _ => Ok(Some(has(&variables_of(&format!("/proc/{pid}"))?))),
+    }
 }
 
 fn is_guard(pid: Pid) -> bool {
@@ -210,14 +268,12 @@ fn is_guard(pid: Pid) -> bool {
     line.split(|byte| *byte == 0).nth(1) == Some(NAME.as_bytes())
 }
 
-/// The environment of a process. One whose first thread has ended shows it by another thread alone.
-fn variables_of(pid: Pid) -> Vec<u8> {
-    let of = |place: &str| fs::read(place).ok().filter(|variables| !variables.is_empty());
-    let by_thread = || {
-        let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
-        threads.flatten().find_map(|thread| of(thread.path().join("environ").to_str()?))
-    };
-    of(&format!("/proc/{pid}/environ")).or_else(by_thread).unwrap_or_default()
+/// The environment of a process or thread. It is empty where it has none or has ended.
+fn variables_of(place: &str) -> io::Result<Vec<u8>> {
+    let variables = fs::read(format!("{place}/environ"));
+    // Of a process whose first thread has ended.
+    let ended = |error: &io::Error| error.raw_os_error() == Some(Errno::ESRCH as i32);
+    variables.or_else(|error| if ended(&error) { Ok(Vec::new()) } else { Err(error) })
 }
 
 struct Seen {
@@ -234,9 +290,12 @@ impl Seen {
     }
 }
 
-/// Where `stat` has how many threads there are, and when it started, counted from its state on.
+/// Where `stat` has how many threads there are, when it started, how much memory it has, and where its program begins there; counted
+/// from its state on.
 const THREADS_AT: usize = 17;
 const STARTED_AT: usize = 19;
+const MEMORY_AT: usize = 20;
+const PROGRAM_AT: usize = 23;
 
 /// All processes, where `/proc` shows them.
 fn seen() -> Vec<Seen> {
@@ -244,16 +303,21 @@ fn seen() -> Vec<Seen> {
     entries.filter_map(|entry| read(entry.ok()?.file_name().to_str()?)).collect()
 }
 
-fn read(name: &str) -> Option<Seen> {
-    let pid = name.parse().ok()?;
-    let stat = fs::read(format!("/proc/{name}/stat")).ok()?;
+/// What `stat` says of a process, from its state on.
+fn stat(pid: Pid) -> Option<Vec<String>> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     // The name of the program, in brackets, may contain anything: `7 (sh) S 1 7 7 …`.
     let text = String::from_utf8_lossy(&stat);
-    let fields: Vec<&str> = text.rsplit_once(") ")?.1.split(' ').collect();
+    Some(text.rsplit_once(") ")?.1.split(' ').map(str::to_owned).collect())
+}
+
+fn read(name: &str) -> Option<Seen> {
+    let pid = Pid::from_raw(name.parse().ok()?);
+    let fields = stat(pid)?;
     let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
     let process = |at: usize| Some(Pid::from_raw(fields.get(at)?.parse().ok()?));
     // Its first thread may have ended while others go on.
-    let dead = matches!(*fields.first()?, "Z" | "X") && number(THREADS_AT)? <= 1;
+    let dead = matches!(fields.first()?.as_str(), "Z" | "X") && number(THREADS_AT)? <= 1;
     let (parent, group, started) = (process(1)?, process(2)?, number(STARTED_AT)?);
-    Some(Seen { pid: Pid::from_raw(pid), parent, group, dead, started })
+    Some(Seen { pid, parent, group, dead, started })
 }

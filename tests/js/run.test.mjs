@@ -1,15 +1,16 @@
 // `edgelect run`: real processes, a store on loopback that a test can silence, leases of 1.5 to 2 s.
 import assert from 'node:assert/strict';
-import { execFile, execFileSync, spawn } from 'node:child_process';
+import { execFile, execFileSync, fork, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { buildSync } from 'esbuild';
-import { isAlive, killGroup, nowMs, signalMarked } from '../../js/cli/group.js';
+import { MARK, QUIET, isAlive, killGroup, marked, nowMs, signalMarked } from '../../js/cli/group.js';
 import { inRoot } from '../../js/tools/paths.mjs';
 import { LEASE_MS, folder, newGroup, sh, store } from './commanded.mjs';
 import { PROGRAM, begin, edgelect, forEachRow, npmOnly } from './command.mjs';
+import { atEnd } from './ending.mjs';
 import { pause, replaced, started } from './group.mjs';
 import { kept, startLiar, startProxy, until } from './servers.mjs';
 
@@ -19,6 +20,7 @@ const BUSY_MS = 5_000;
 const STUBBORN = 'trap "" TERM; while :; do date +%s%3N >> "$FILE"; sleep 0.03; done';
 /** Nothing is asserted to be exact here: it ended soon. */
 const soon = (startMs) => assert.ok(performance.now() - startMs < BUSY_MS, `${performance.now() - startMs} ms`);
+const onLinux = { skip: process.platform !== 'linux' && 'only Linux has /proc' };
 const isGone = (pid) => !fs.existsSync(`/proc/${pid}`) || fs.readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
 
 test('the exit code is the command\'s own, its token is that of the term, and the lease is released', async () => {
@@ -156,6 +158,53 @@ test('when edgelect is killed just as its command begins, nothing of that outliv
   const runs = groups.map(({ run }) => run(sh('setsid sleep 30 & kill -KILL $PPID; sleep 30')).ended);
   for (const ended of runs) assert.deepEqual(await ended, { code: null, signal: 'SIGKILL' });
   assert.ok(performance.now() - startMs < LEASE_MS + 2 * BUSY_MS, `${performance.now() - startMs} ms`);
+});
+
+/** A process with this mark and outside any group of ours that begins one program after the other for some seconds. The more variables
+ * it has, the longer Linux shows none of them. */
+const startBeginner = (mark) => {
+  const many = Object.fromEntries(Array.from({ length: 1_000 }, (_, at) => [`V${at}`, '']));
+  const child = spawn('env', [...Array(3_000).fill('env'), 'true'], { env: { ...process.env, ...many, [MARK]: mark }, detached: true, stdio: 'ignore' });
+  const ended = new Promise((resolve) => child.on('exit', (_code, signal) => resolve(signal)));
+  atEnd(() => child.kill('SIGKILL'));
+  return { pid: child.pid, ended };
+};
+
+/** The number of no process. Descendants of an owner that is there count as the command's. */
+const GONE = '0';
+
+/** Tells a guard of its own of a group that is no more, and then that its owner has ended; resolves once the guard has done its work. */
+const guardTold = (mark) => {
+  const laterMs = 60_000;
+  const group = 2 ** 22;
+  const guard = npmOnly.skip
+    ? spawn(PROGRAM[0], ['__guard', mark, GONE], { stdio: ['pipe', 'ignore', 'inherit'] })
+    : fork(inRoot('js/dist/guard.js'), [mark], { execArgv: [] });
+  if (npmOnly.skip) guard.stdin.end(`${group} ${nowMs() + laterMs} ${Date.now() + laterMs}\n`);
+  else guard.once('message', () => guard.send({ group, untilMs: nowMs() + laterMs, untilWallMs: Date.now() + laterMs }, () => guard.disconnect()));
+  return new Promise((resolve) => guard.on('exit', resolve));
+};
+
+test('a guard misses no process that is just beginning another program, which shows no mark then', onLinux, async () => {
+  await forEachRow(Array.from({ length: 60 }), async () => {
+    const mark = crypto.randomUUID();
+    const { ended } = startBeginner(mark);
+    await guardTold(mark);
+    assert.equal(await ended, 'SIGKILL');
+  });
+});
+
+test('who looks for a process that begins one program after the other finds it, or is told to look again', { ...npmOnly, ...(npmOnly.skip ? {} : onLinux) }, async () => {
+  const mark = crypto.randomUUID();
+  const { pid } = startBeginner(mark);
+  let looks = 0;
+  for (let quiet = 0; ; looks += 1) {
+    const { ids, isClear } = marked(mark);
+    if (isGone(pid)) break;
+    quiet = ids.includes(String(pid)) || !isClear ? 0 : quiet + 1;
+    assert.ok(quiet < QUIET, `after ${looks} looks`);
+  }
+  assert.ok(looks > 50, `only ${looks} looks`);
 });
 
 test('signals pass on to the command, which ends as it likes', async () => {
@@ -373,10 +422,10 @@ test('the guard hears of no fence later than the true one, however long this pro
   assert.ok(told.length >= 2 && Math.max(...told) <= fenceMs, `${Math.max(...told) - fenceMs} ms late`);
 });
 
-test('a group counts as alive where /proc cannot be read', { skip: process.platform !== 'linux' && 'only Linux has /proc' }, async () => {
+test('a group counts as alive where /proc cannot be read', onLinux, async () => {
   const child = spawn('sleep', ['100'], { detached: true, stdio: 'ignore' });
   const ended = new Promise((resolve) => child.on('exit', resolve));
-  const judged = (method, code) => replaced(fs, method, () => { throw Object.assign(new Error(code), { code }); }, () => [isAlive(child.pid), signalMarked('nobody', 'SIGKILL')]);
+  const judged = (method, code) => replaced(fs, method, () => { throw Object.assign(new Error(code), { code }); }, () => [isAlive(child.pid), signalMarked('nobody', 'SIGKILL').ids.length > 0]);
   try {
     for (const [method, code] of [['readdirSync', 'ENOENT'], ['readdirSync', 'EMFILE'], ['readFileSync', 'EMFILE']]) {
       assert.deepEqual(await judged(method, code), [true, false], `${method} ${code}`);
