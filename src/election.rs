@@ -610,7 +610,10 @@ impl Election {
             Input::Peer(answer) => self.on_peer(now, answer),
             Input::Tick => {}
             // A session that runs slots has nothing to wait for afterwards.
-            Input::Resign => self.begin_wind_down(now, false, self.trigger.is_some()),
+            Input::Resign => {
+                self.yielded_term = self.highest_term;
+                self.begin_wind_down(now, false, self.trigger.is_some());
+            }
             Input::ParkAt { mono_ms } => self.parks_at_ms = Some(mono_ms),
             Input::Stop { park } => self.begin_wind_down(now, park, true),
             Input::WorkEnded { term } => self.on_work_ended(now, term),

@@ -411,7 +411,8 @@ impl Election {
         self.end_term(LostReason::Deleted);
         self.unresolved.retain(|attempt| attempt.purpose == Purpose::Create);
         let creating = self.round.take().is_some_and(|round| round.purpose == Purpose::Create);
-        self.grace = None;
+        // What was accepted and is not shown may be accepted again and again.
+        let vanished = self.grace.take().is_some();
         self.unproven = None;
         self.seen = Seen::Absent;
         self.seen_sent = sent;
@@ -420,7 +421,7 @@ impl Election {
             (self.problem, self.unwritten) = (None, false);
         }
         self.name_leader(None);
-        if creating {
+        if creating || vanished {
             return self.pause_claim(now);
         }
         self.judge(now);

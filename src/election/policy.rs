@@ -109,12 +109,11 @@ impl Election {
             Some(Lease { term: Some(term), acquired: Some(_), .. }) => (*term, u64::MAX),
             _ => (self.foreign_term(now).max(term.unwrap_or(0)), u64::MAX),
         };
-        let asked = record.is_some_and(|lease| lease.operator.is_some());
         let held_ms = anchor.lease_ms.saturating_sub(anchor.margin_ms);
         let sent = (now, self.clocks.begin(now));
         if let Some(trigger) = &mut self.trigger {
             let claims = slot.map(|slot_ms| (slot_ms, held_ms));
-            trigger.claim_leaves(sent, needed_ms, condition, (succeeds, asked), claims);
+            trigger.claim_leaves(sent, needed_ms, condition, succeeds, claims);
         }
     }
 

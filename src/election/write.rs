@@ -211,7 +211,7 @@ impl Election {
         self.round = None;
         (self.failures, self.misses, self.refusals) = (0, 0, 0);
         (self.problem, self.unwritten) = (None, false);
-        let unsettled = self.unsettled(now, &attempt.anchor);
+        let unsettled = self.unsettled(now, &attempt);
         let unproven = self.unproven_age(&attempt, unsettled);
         self.highest_term = self.highest_term.max(attempt.lease.term.unwrap_or(0));
         let lease_ms = attempt.lease.lease_ms.unwrap_or(0).min(MAX_LEASE_MS);
@@ -317,13 +317,20 @@ impl Election {
     /// Whether what has landed now may lie on unusable bytes that were put again under a leader. No other member begins a
     /// term over such bytes within this time after the look that showed them old: by the faster clock, because a host that
     /// slept meanwhile counts nothing by the other (S11).
-    pub(super) fn unsettled(&self, now: Now, anchor: &Anchor) -> bool {
-        let Seen::Record { observation, reading: Reading::Unreadable(..) } = &self.seen else {
-            return false;
+    pub(super) fn unsettled(&self, now: Now, attempt: &Attempt) -> bool {
+        let (observation, lies_on_lease) = match &self.seen {
+            Seen::Record { observation, reading: Reading::Lease(_) } => (observation, true),
+            Seen::Record { observation, .. } => (observation, false),
+            Seen::Nothing | Seen::Absent => return attempt.purpose == Purpose::Reserve,
         };
+        if lies_on_lease {
+            // Unless that is an old state, seen after the look that showed what this lies on.
+            let over_this = attempt.condition == Condition::Match(observation.version.clone());
+            return attempt.purpose == Purpose::Reserve && !over_this;
+        }
         let late = now.since_pessimistic_ms(self.seen_sent) >= self.foreign_room_ms();
         // A step of the clock has voided the anchor: how long ago the look was is unknown.
-        let late = (late || anchor.lease_ms == 0) && !planted!(LateReservationIsTimely);
+        let late = (late || attempt.anchor.lease_ms == 0) && !planted!(LateReservationIsTimely);
         late || self.age_to_claim_ms(observation, now) < self.config.grace_ms(self.longest_lease_ms)
     }
 

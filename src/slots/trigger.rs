@@ -35,8 +35,6 @@ pub(crate) struct Trigger {
     covers: bool,
     /// The highest term and sequence of the records that claims were to succeed: what is below is an old state.
     succeeds: Option<(u64, u64)>,
-    /// Whether the last of them carried an operator's request: otherwise one over the same write is no old state.
-    asked: bool,
     /// A claim that may have landed and whose job was not begun. That of the trigger's own slot is kept when another leaves.
     doubted: Option<Doubt>,
     /// A slot that was claimed after a stop, so that its job never begins.
@@ -95,7 +93,6 @@ impl Trigger {
             unheard: None,
             covers: false,
             succeeds: None,
-            asked: false,
             doubted: None,
             dropped: None,
             leaves_out: None,
@@ -210,7 +207,7 @@ impl Trigger {
         (now, since): (Now, Since),
         needed_ms: u64,
         condition: &Condition,
-        (succeeds, asked): ((u64, u64), bool),
+        succeeds: (u64, u64),
         claims: Option<(u64, u64)>,
     ) {
         if let Some(until_ms) = self.until_ms.filter(|ms| *ms < needed_ms && !self.extended) {
@@ -221,7 +218,6 @@ impl Trigger {
         self.covers = claims.is_none() || (self.covers && again);
         self.unheard = Some(condition.clone());
         self.succeeds = self.succeeds.max(Some(succeeds));
-        self.asked = asked;
         let own = self.doubted.filter(|doubt| Some(doubt.slot_ms) == self.slot_ms);
         self.doubted = match (claims, self.doubted) {
             (Some((slot_ms, held_ms)), Some(doubt)) if doubt.slot_ms == slot_ms => {
@@ -285,11 +281,11 @@ impl Trigger {
     }
 
     /// Whether a record was written by another session after those that this one's claims were to succeed. An old state says
-    /// nothing of what was written since; nor does one of a group that began anew after a deletion.
+    /// nothing of what was written since; nor does one of a group that began anew after a deletion, or one with an operator's
+    /// request over the same write, which may have been taken back before.
     fn is_of_another(&self, lease: &Lease) -> bool {
         let written = lease.term.map(|term| (term, lease.sequence));
-        let asked = written == self.succeeds && lease.operator.is_some() && !self.asked;
-        lease.session.is_some() && !lease.in_grace() && (written > self.succeeds || asked)
+        lease.session.is_some() && !lease.in_grace() && written > self.succeeds
     }
 
     /// The claim of a slot is known to have landed, and its job does not begin by that. An old state that is read later, or

@@ -7,7 +7,7 @@ use edgelect::lease::{Lease, Stamp};
 use edgelect::store::{Facts, Outcome};
 use edgelect::{Input, Settings};
 
-use crate::alone::told::{AT_MS, Alone, found, matching, record, settings, text};
+use crate::alone::told::{AT_MS, Alone, found, matching, record, settings, text, tombstone};
 
 fn reserved(settings: &Settings, body: &str) -> (Alone, Lease) {
     let mut alone = Alone::new(settings);
@@ -29,6 +29,40 @@ fn waits_ms(slept_ms: u64) -> u64 {
     let landed_ms = alone.ms;
     alone.until_written("\"1\"", &text(&lease));
     alone.ms - landed_ms
+}
+
+/// For how long a reservation is waited for that was not heard of at first, where this was read next; the look that showed what it
+/// lies on was long ago by the time it is found.
+fn found_late_waits_ms(read_meanwhile: impl Fn() -> Outcome) -> u64 {
+    let mut alone = Alone::new(&settings());
+    let (lease, _) = alone.until_written("\"0\"", "damaged");
+    alone.timeout();
+    while let Step::Claim { .. } = alone.step() {
+        alone.timeout();
+    }
+    alone.answer(read_meanwhile());
+    alone.ms += 5_000;
+    while let Step::Claim { .. } = alone.step() {
+        alone.answer(Outcome::Refused);
+    }
+    alone.found("\"1\"", &text(&lease));
+    let found_ms = alone.ms;
+    alone.until_written("\"1\"", &text(&lease));
+    alone.ms - found_ms
+}
+
+#[test]
+fn s7_a_reservation_that_is_found_late_waits_for_the_grace_whatever_was_read_before() {
+    let newer = || found("\"0\"", r#"{"format":2}"#);
+    let old = || found("\"old\"", &tombstone(1));
+    for (what, waits_ms) in [
+        ("bytes cut short", found_late_waits_ms(|| found("\"0\"", "damaged"))),
+        ("a newer format", found_late_waits_ms(newer)),
+        ("an old state", found_late_waits_ms(old)),
+        ("nothing", found_late_waits_ms(|| Outcome::Missing)),
+    ] {
+        assert!(waits_ms >= 15_000, "{what}: {waits_ms} ms");
+    }
 }
 
 #[test]

@@ -202,15 +202,30 @@ fn who_loses_a_race_for_a_slot_is_told_that_it_is_taken_also_with_a_short_lease(
     }
 }
 
-/// The request was written over the very record that the claim was to succeed.
+/// The request is over the very write that the claim was to succeed: it may have refused the claim, or be an old one that was taken
+/// back before.
 #[test]
-fn a_claim_that_a_pause_has_refused_is_told_as_paused() {
+fn a_claim_is_told_as_unknown_where_a_pause_over_the_same_write_is_read_next() {
     let pause = r#","operator":{"ask":"pause","id":"1","by":"ada","why":"x"}}"#;
     let (mut alone, _) = claiming("me", TOMBSTONE);
     alone.answer(Outcome::Refused);
     let paused = TOMBSTONE.replace('}', pause);
     let why = ends(&mut alone, |_| found("\"p\"", &paused), |_| Outcome::Refused);
-    assert_eq!(why, SlotsOver::Paused);
+    assert_eq!(why, SlotsOver::Unknown);
+}
+
+#[test]
+fn s12_a_trigger_that_was_told_to_resign_and_then_to_stop_parks_nothing() {
+    let (mut alone, _) = claiming("me", TOMBSTONE);
+    alone.written("\"c\"");
+    assert!(alone.leads());
+    let term = alone.election.authority(alone.now()).expect("it leads").term;
+    alone.tell(Input::Resign);
+    alone.tell(Input::Stop { park: true });
+    let end = SlotEnd { done: false, failed: false, result: String::new(), took_ms: 0 };
+    alone.tell(Input::SlotEnded { term, end });
+    let (last, _) = alone.renews();
+    assert!(last.released() && !last.parked, "{last:?}");
 }
 
 /// What was read first was older than the record that it had claimed over.
@@ -380,4 +395,23 @@ fn a_missed_slot_that_is_claimed_and_dropped_is_told_as_one_that_nobody_will_run
     assert_eq!(left_out_after_a_stop(Policy::AtMostOnce, 2), 1);
     assert_eq!(left_out_after_a_stop(Policy::AtMostOnce, 0), 0, "its own has an outcome");
     assert_eq!(left_out_after_a_stop(Policy::AtLeastOnce, 2), 0, "the next trigger runs it");
+}
+
+/// A store that takes no time accepts each creation and shows none, as one that reads and writes two different keys.
+#[test]
+fn a_creation_that_is_accepted_and_never_shown_is_not_made_over_and_over() {
+    let mut alone = trigger("me", HostClock::One, skipping(SLOT_MS));
+    alone.takes_ms = 0;
+    let mut asked = 0;
+    let ends_ms = loop {
+        match alone.step() {
+            Step::Read { .. } => alone.answer(Outcome::Missing),
+            Step::Claim { .. } => alone.written(&format!("\"{asked}\"")),
+            Step::Finished => break alone.ms,
+            other => panic!("{other:?}"),
+        }
+        asked += 1;
+        assert!(asked < 1_500, "{asked} requests within {} ms", alone.ms);
+    };
+    assert!(ends_ms >= 40_000, "it has its whole budget: {ends_ms} ms, {asked} requests");
 }
