@@ -170,6 +170,10 @@ export class Elector {
   #thrown = new Set();
   /** Between sessions that the store ends. */
   #pace = new Pace();
+  /** The `frequentInterval` of the newest session: who breaks down can't be asked for it. */
+  #intervalMs = 0;
+  /** Whether a timer has fired since the last session began. */
+  #turned = true;
   /** What `onStatus` heard last, as a text. */
   #statusTold = null;
   /** Those of `start` that wait for the store's first answer. */
@@ -722,9 +726,14 @@ export class Elector {
     else this.#runs(engine);
   }
 
-  /** Whoever starts again as soon as it hears of a failure must not keep the process, and the store, busy with that. */
+  /** Whoever starts again as soon as it hears of a failure must not keep the process, and the store, busy with that. Nor must who starts
+   * again and again over a storage that takes no time: between two sessions a timer fires. */
   #runs(engine) {
-    engine.run(this.#probe, this.#pace.counts ? this.#pace.leftMs(this.config.frequentInterval) : 0);
+    this.#intervalMs = this.config.frequentInterval;
+    const pauseMs = this.#pace.leftMs(this.#intervalMs);
+    engine.run(this.#probe, this.#turned ? pauseMs : Math.max(pauseMs, 1));
+    this.#turned = false;
+    setTimer(1, () => (this.#turned = true), true);
   }
 
   #noteSession(engine) {
@@ -772,7 +781,6 @@ export class Elector {
   #onTurn(engine) {
     this.#questions.turn(engine);
     if (engine !== this.#engine) return;
-    if (this.#pace.counts && this.#failure === null && this.#asked((one) => one.heard, engine)) this.#pace.worked();
     if (this.#starters.size > 0 && engine.heard) this.#letStart(({ resolve }) => resolve());
     this.#tellStatus();
   }
@@ -932,7 +940,7 @@ export class Elector {
   /** The store can't be used. */
   #fail(failure) {
     this.#failure = failure;
-    this.#pace.failed();
+    this.#pace.failed(this.#intervalMs);
     const waits = this.#waiters.size > 0;
     for (const waiter of [...this.#waiters]) waiter.reject(failure);
     const heard = this.#letStart(({ reject }) => reject(failure)) || waits;

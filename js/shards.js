@@ -96,12 +96,11 @@ export class Shards {
       }
       await session.started.catch(async (error) => {
         // Also of a session that was stopped as soon as that was heard; counted once.
-        if (!session.failed) this.#pace.failed();
+        if (!session.failed) this.#pace.failed(Math.max(...session.electors.map(({ config }) => config.frequentInterval)));
         session.failed = true;
         await this.#fail(session, error);
         throw error;
       });
-      if (this.#session === session) this.#pace.worked();
       return session;
     } catch (error) {
       const ended = signal?.aborted && error === signal.reason;

@@ -98,18 +98,11 @@ export class Pace {
   #fails = 0;
   #failedMs = 0;
 
-  /** Whether the last one has failed. */
-  get counts() {
-    return this.#fails > 0;
-  }
-
-  failed() {
-    this.#fails += 1;
-    this.#failedMs = clock();
-  }
-
-  worked() {
-    this.#fails = 0;
+  /** One has failed. It is the first again where the last one is longer ago than two pauses: the store has worked meanwhile. */
+  failed(intervalMs) {
+    const [lastMs, nowMs] = [this.#failedMs, clock()];
+    this.#fails = nowMs - lastMs < 2 * intervalMs ? this.#fails + 1 : 1;
+    this.#failedMs = nowMs;
   }
 
   /** How long the next one has to wait; no clock that was set back makes it longer than the interval. */

@@ -7,6 +7,7 @@ import { virtualRuntime } from './virtual.mjs';
 
 const runtime = virtualRuntime();
 runtime.flow();
+const { S3Storage } = await import('edgelect');
 const { FAST, LONG, gated, isReleased, leading, leads, member, newGroup, noting, pause, recordIn, replaced, started, until, within } =
   await import('./group.mjs');
 
@@ -421,6 +422,36 @@ test('who starts again whenever it hears of an error keeps nobody busy: from the
   const waits = elector.start();
   await elector.stop();
   await within(waits, 1);
+});
+
+test('so it is where the store answers reads and refuses each write for good', async () => {
+  const { endpoint, answerWith } = runtime.bucket();
+  const answer = (status, code) => new Response(`<Error><Code>${code}</Code></Error>`, { status });
+  answerWith((_url, { method }) => (method === 'GET' ? answer(404, 'NoSuchKey') : answer(501, 'NotImplemented')));
+  const storage = new S3Storage({ endpoint, bucket: 'jobs', credentials: { accessKeyId: 'the-id', secretAccessKey: 'the-secret' } });
+  let sessions = 0;
+  const elector = member(storage, {
+    onError: () => {
+      sessions += 1;
+      // Who never lets a timer fire would go on for ever.
+      if (sessions < 1_000) void elector.start();
+    },
+  });
+  const beganMs = Date.now();
+  void elector.start();
+  await pause(10 * FAST.frequentInterval);
+  const passedMs = Date.now() - beganMs;
+  assert.ok(sessions > 2 && sessions <= 3 + passedMs / FAST.frequentInterval, `${sessions} sessions in ${passedMs} ms`);
+  await elector.stop();
+});
+
+test('who leads again and again for work that ends at once lets timers fire, also over a storage that takes no time', async () => {
+  const elector = member(await newGroup());
+  let fired = 0;
+  const timer = setTimeout(() => (fired += 1), 1);
+  for (let term = 0; term < 10; term += 1) await elector.lead(() => {});
+  clearTimeout(timer);
+  assert.equal(fired, 1);
 });
 
 test('a callback that throws each time is told once, and keeps nobody busy who starts again then', async () => {
