@@ -170,8 +170,6 @@ export class Elector {
   #thrown = new Set();
   /** Between sessions that the store ends. */
   #pace = new Pace();
-  /** The `frequentInterval` of the newest session: who breaks down can't be asked for it. */
-  #intervalMs = 0;
   /** Whether a timer has fired since the last session began. */
   #turned = true;
   /** What `onStatus` heard last, as a text. */
@@ -729,9 +727,10 @@ export class Elector {
   /** Whoever starts again as soon as it hears of a failure must not keep the process, and the store, busy with that. Nor must who starts
    * again and again over a storage that takes no time: between two sessions a timer fires. */
   #runs(engine) {
-    this.#intervalMs = this.config.frequentInterval;
-    const pauseMs = this.#pace.leftMs(this.#intervalMs);
-    engine.run(this.#probe, this.#turned ? pauseMs : Math.max(pauseMs, 1));
+    const leftMs = this.#pace.counts ? this.#pace.leftMs(this.config.frequentInterval) : 0;
+    const pauseMs = Math.max(leftMs, this.#turned ? 0 : 1);
+    this.#pace.began(pauseMs);
+    engine.run(this.#probe, pauseMs);
     this.#turned = false;
     setTimer(1, () => (this.#turned = true), true);
   }
@@ -940,7 +939,7 @@ export class Elector {
   /** The store can't be used. */
   #fail(failure) {
     this.#failure = failure;
-    this.#pace.failed(this.#intervalMs);
+    this.#pace.failed();
     const waits = this.#waiters.size > 0;
     for (const waiter of [...this.#waiters]) waiter.reject(failure);
     const heard = this.#letStart(({ reject }) => reject(failure)) || waits;

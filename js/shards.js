@@ -96,7 +96,7 @@ export class Shards {
       }
       await session.started.catch(async (error) => {
         // Also of a session that was stopped as soon as that was heard; counted once.
-        if (!session.failed) this.#pace.failed(Math.max(...session.electors.map(({ config }) => config.frequentInterval)));
+        if (!session.failed) this.#pace.failed();
         session.failed = true;
         await this.#fail(session, error);
         throw error;
@@ -189,6 +189,7 @@ export class Shards {
       shared.delayMs = Math.max(shared.delayMs, this.#pace.leftMs(elector.config.frequentInterval));
       this.#awaitOldWork(shared);
     }
+    this.#pace.began(Math.max(...session.shared.map(({ delayMs }) => delayMs)));
     return session;
   }
 

@@ -93,22 +93,36 @@ const FEW = 64;
 
 const clock = () => (hasSingleClock() ? Date.now() : performance.now());
 
+/** After how long a session has worked, whatever ends it. */
+const LASTS_MS = 10_000;
+
 /** Between sessions that the store ends: the third in a row begins an interval after the second has failed. */
 export class Pace {
   #fails = 0;
   #failedMs = 0;
+  #beganMs = 0;
 
-  /** One has failed. It is the first again where the last one is longer ago than two pauses: the store has worked meanwhile. */
-  failed(intervalMs) {
-    const [lastMs, nowMs] = [this.#failedMs, clock()];
-    this.#fails = nowMs - lastMs < 2 * intervalMs ? this.#fails + 1 : 1;
+  /** Whether one has ever failed. */
+  get counts() {
+    return this.#fails > 0;
+  }
+
+  /** One begins after this pause. */
+  began(pauseMs) {
+    this.#beganMs = clock() + pauseMs;
+  }
+
+  /** One has failed. It is the first in a row if it has lasted: the store has worked meanwhile. */
+  failed() {
+    const nowMs = clock();
+    this.#fails = Math.abs(nowMs - this.#beganMs) < LASTS_MS ? this.#fails + 1 : 1;
     this.#failedMs = nowMs;
   }
 
-  /** How long the next one has to wait; no clock that was set back makes it longer than the interval. */
+  /** How long the next one has to wait; not at all where the clock was set back. */
   leftMs(intervalMs) {
-    if (this.#fails < 2) return 0;
-    return Math.min(intervalMs, Math.max(0, this.#failedMs + intervalMs - clock()));
+    const passedMs = clock() - this.#failedMs;
+    return this.#fails < 2 || passedMs < 0 ? 0 : Math.max(0, intervalMs - passedMs);
   }
 }
 

@@ -253,7 +253,7 @@ impl SlotsOver {
             }
             Self::Ahead { .. } => "it is further ahead of the store's clock than storeSkew",
             Self::Unknown => {
-                "a claim was sent, and got no answer or was lost again: the slot may count as claimed, and was not run here"
+                "a claim was sent, and may have landed: the slot may count as claimed, and was not run here"
             }
             Self::Full => {
                 "earlier slots had to run first, and another one would not fit into what one trigger may do: the next one \

@@ -80,7 +80,7 @@ fn the_history_of_what_breaks_a_rule_is_made_to_fit_on_a_page() {
     for (bug, seed) in [
         (Bug::NoMargin, "core:0"),
         (Bug::ShortenedLeaseKeepsFence, "core:97"),
-        (Bug::ParkUnderAuthority, "core:24"),
+        (Bug::ParkUnderAuthority, "core:92"),
     ] {
         plant(Some(bug));
         let seed = seed.parse().expect("a seed");

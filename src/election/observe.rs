@@ -421,7 +421,7 @@ impl Election {
             (self.problem, self.unwritten) = (None, false);
         }
         self.name_leader(None);
-        if creating || vanished {
+        if (creating || vanished) && self.wind_down.is_none() {
             return self.pause_claim(now);
         }
         self.judge(now);

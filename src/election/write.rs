@@ -318,15 +318,14 @@ impl Election {
     /// term over such bytes within this time after the look that showed them old: by the faster clock, because a host that
     /// slept meanwhile counts nothing by the other (S11).
     pub(super) fn unsettled(&self, now: Now, attempt: &Attempt) -> bool {
-        let (observation, lies_on_lease) = match &self.seen {
-            Seen::Record { observation, reading: Reading::Lease(_) } => (observation, true),
-            Seen::Record { observation, .. } => (observation, false),
-            Seen::Nothing | Seen::Absent => return attempt.purpose == Purpose::Reserve,
-        };
-        if lies_on_lease {
-            // Unless that is an old state, seen after the look that showed what this lies on.
+        let reserves = attempt.purpose == Purpose::Reserve;
+        let Seen::Record { observation, reading } = &self.seen else { return reserves };
+        if let Reading::Lease(lease) = reading {
+            // It lies on a release, or was seen itself. Anything else is an old state, or has come whole only now.
             let over_this = attempt.condition == Condition::Match(observation.version.clone());
-            return attempt.purpose == Purpose::Reserve && !over_this;
+            let itself = lease.session.as_deref() == Some(&self.session)
+                && lease.sequence == attempt.lease.sequence;
+            return reserves && !itself && !(over_this && lease.released());
         }
         let late = now.since_pessimistic_ms(self.seen_sent) >= self.foreign_room_ms();
         // A step of the clock has voided the anchor: how long ago the look was is unknown.

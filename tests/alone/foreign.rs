@@ -55,10 +55,12 @@ fn found_late_waits_ms(read_meanwhile: impl Fn() -> Outcome) -> u64 {
 fn s7_a_reservation_that_is_found_late_waits_for_the_grace_whatever_was_read_before() {
     let newer = || found("\"0\"", r#"{"format":2}"#);
     let old = || found("\"old\"", &tombstone(1));
+    let whole = || found("\"0\"", &record("other", 1, ""));
     for (what, waits_ms) in [
         ("bytes cut short", found_late_waits_ms(|| found("\"0\"", "damaged"))),
         ("a newer format", found_late_waits_ms(newer)),
         ("an old state", found_late_waits_ms(old)),
+        ("a lease that was cut short before", found_late_waits_ms(whole)),
         ("nothing", found_late_waits_ms(|| Outcome::Missing)),
     ] {
         assert!(waits_ms >= 15_000, "{what}: {waits_ms} ms");
