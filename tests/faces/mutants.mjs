@@ -38,5 +38,5 @@ export const MUTANTS = [
   { name: 'shards-go-on-after-a-stop', near: 7, file: 'shards.js', from: '    over(all.stop().then(() => all.stop())', to: '    over(Promise.resolve()' },
   { name: 'recovery-is-not-told', near: 6_030, file: 'elector.js', from: "if (this.#suspects.delete(serverId)) this.#call('onRecover', serverId);", to: 'this.#suspects.delete(serverId);' },
   { name: 'r2-writes-over-anything', file: 'r2.js', from: 'onlyIf: conditionOf(etag)', to: 'onlyIf: new Headers()' },
-  { name: 'who-waits-is-told-late', near: 80, file: 'elector.js', from: '    this.#questions.turn(engine);\n    if (engine !== this.#engine) return;\n    if (this.#pace', to: '    if (engine !== this.#engine) return;\n    if (this.#pace' },
+  { name: 'who-waits-is-told-late', near: 80, file: 'elector.js', from: '    this.#questions.turn(engine);\n    if (engine !== this.#engine) return;\n    if (this.#starters', to: '    if (engine !== this.#engine) return;\n    if (this.#starters' },
 ];
