@@ -68,7 +68,7 @@ test('c26 SeaweedFS is accepted, its clock is this machine\'s, nothing is left o
 
 test('c09 c26 a proxy that drops the conditions is refused, and an elector over it does not lead', async () => {
   const { endpoint } = await kept(startDropping(bucketOptions.endpoint, credentials));
-  const elector = over({ ...bucketOptions, endpoint });
+  const elector = over({ ...bucketOptions, endpoint }, PATIENT);
   assert.deepEqual(findings(await elector.doctor()), ['update of an absent object: violated']);
   const message = `S3 bucket "${bucketOptions.bucket}" at ${endpoint}: probe step "update of an absent object": `
     + 'it took a write whose condition did not hold, so two could lead; leases need a store that keeps conditional writes';
@@ -77,7 +77,7 @@ test('c09 c26 a proxy that drops the conditions is refused, and an elector over 
     await assert.rejects(asked(), { name: 'EdgelectError', code: 'EDGELECT_STORE', message });
   }
   assert.deepEqual([elector.status().error, elector.status().role], [message, 'stopped']);
-  const epochs = on(new EpochStorage({ ...bucketOptions, endpoint }));
+  const epochs = on(new EpochStorage({ ...bucketOptions, endpoint }), PATIENT);
   const onCreate = /^S3 bucket ".*: probe step "create again": it took a write whose condition did not hold, so two could lead/;
   await assert.rejects(epochs.lead(work), { code: 'EDGELECT_STORE', message: onCreate });
 });
