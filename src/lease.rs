@@ -72,6 +72,9 @@ pub struct Lease {
     /// `acquired`: when the term began, in milliseconds since the Unix epoch. A record created from absence
     /// has none until the write that ends its grace (S7): nobody has acquired anything yet. 0 where `init` has written it.
     pub acquired: Option<i64>,
+    /// `reserved`: without authority, as a creation, but written over another record: a held-up copy of the write brings it
+    /// back only where that record stands again (S7).
+    pub reserved: bool,
     /// `transitions`: how many times the lease changed from one `leaderID` to another.
     pub transitions: u64,
     /// `parked`: kept for this `serverId` while no session acts.
@@ -121,8 +124,8 @@ pub enum Reading {
 }
 
 impl Reading {
-    /// Whether this may be a record made from absence that nobody has led with, so that a held-up copy of its
-    /// creation could bring it back after a deletion.
+    /// Whether this may stand there again, with the same version, after a deletion or another record: a creation by a held-up
+    /// copy of its request, a reservation by one where the same bytes were put below it again, the rest by somebody's hand.
     pub fn may_come_back(&self) -> bool {
         match self {
             Self::Lease(lease) => lease.in_grace() || (lease.released() && lease.term.is_none()),
@@ -193,6 +196,7 @@ impl Lease {
             sequence: 0,
             lease_ms: None,
             acquired: None,
+            reserved: false,
             transitions: 0,
             parked: false,
             park_at: None,
@@ -229,9 +233,15 @@ impl Lease {
         self.last_updated == Stamp::Released
     }
 
-    /// Whether this is a record created from absence whose grace no write has ended yet (S7).
+    /// Whether this is a record created from absence, or reserved, whose grace no write has ended yet (S7).
     pub fn in_grace(&self) -> bool {
         self.session.is_some() && self.acquired.is_none() && !self.released()
+    }
+
+    /// Whether this is a record created from absence that nobody has written over: after a deletion a held-up copy of its
+    /// creation brings it back, with the same version (S7).
+    pub fn is_creation(&self) -> bool {
+        self.in_grace() && !self.reserved
     }
 
     /// Whether anybody has led with this record: `init` writes the time 0 into one that is no creation any more.
@@ -398,6 +408,8 @@ fn check_numbers(object: &Object) -> Result<(), Reading> {
 
 fn take_lease(leader_id: String, object: &mut Object) -> Result<Lease, Reading> {
     check_numbers(object)?;
+    // Of another make it may mean something else.
+    let reserved = object.get("reserved") == Some("true");
     // Neither is believed, so that neither makes a record unusable.
     let slot_term = object.get("slotTerm").and_then(json::whole);
     let history = object.get("history").map(History::read).unwrap_or_default();
@@ -417,6 +429,7 @@ fn take_lease(leader_id: String, object: &mut Object) -> Result<Lease, Reading> 
         sequence: fields.sequence.unwrap_or(0),
         lease_ms: fields.lease_ms,
         acquired: time(fields.acquired)?.map(|instant| instant.unix_ms),
+        reserved,
         transitions: fields.transitions.unwrap_or(0),
         parked: fields.parked.unwrap_or(false),
         park_at: time(fields.park_at)?.map(|instant| instant.unix_ms),
@@ -439,7 +452,7 @@ fn time(text: Option<String>) -> Result<Option<Instant>, Reading> {
 }
 
 /// Every field that [`write()`] may write; others' fields of these names are not kept.
-const OWN_FIELDS: [&str; 20] = [
+const OWN_FIELDS: [&str; 21] = [
     "leaderID",
     "leaderAddr",
     "lastUpdated",
@@ -448,6 +461,7 @@ const OWN_FIELDS: [&str; 20] = [
     "sequence",
     "leaseMs",
     "acquired",
+    "reserved",
     "transitions",
     "parked",
     "parkAt",
@@ -479,6 +493,9 @@ pub fn write_with(lease: &Lease, more: &Object) -> String {
 fn written(mut own: Object, lease: &Lease, own_names: [&[&str]; 2], more: &Object) -> String {
     if let Some(term) = lease.slot_term {
         own.set("slotTerm", term.to_string());
+    }
+    if lease.reserved {
+        own.set("reserved", "true");
     }
     if !lease.history.entries().is_empty() {
         own.set("history", lease.history.to_json());

@@ -297,6 +297,8 @@ fn made_up(server_id: &str, last_updated: Stamp) -> Box<Lease> {
         term: Some(1),
         session: Some("unknown".to_owned()),
         sequence: 1,
+        // No creation of a record, that a copy could bring back: there is none.
+        reserved: true,
         ..Lease::bare(server_id, last_updated)
     })
 }

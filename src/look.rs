@@ -153,7 +153,7 @@ fn state_of_lease(lease: &Lease, left_ms: i64) -> (&'static str, Option<String>)
         ("parked", why)
     } else if lease.in_grace() {
         let why = format!(
-            "{by} has made the lease object and waits out the grace, for {seconds} s at most"
+            "{by} has written the lease object and waits out the grace, for {seconds} s at most"
         );
         ("grace", why)
     } else {

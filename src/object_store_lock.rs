@@ -73,6 +73,7 @@ impl LeaderElectionRecord {
             sequence,
             lease_ms: self.lease_duration_ms,
             acquired: self.acquire_time_ms,
+            reserved: false,
             transitions: self.leader_transitions,
             parked: false,
             park_at: None,

@@ -353,6 +353,7 @@ mod tests {
             sequence: 3,
             lease_ms: Some(15_000),
             acquired: Some(1_795_244_280_000),
+            reserved: false,
             transitions: 1,
             parked: false,
             park_at: None,

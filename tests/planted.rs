@@ -79,7 +79,7 @@ fn the_history_of_what_breaks_a_rule_is_made_to_fit_on_a_page() {
     const A_PAGE: usize = 60;
     for (bug, seed) in [
         (Bug::NoMargin, "core:0"),
-        (Bug::ShortenedLeaseKeepsFence, "core:97"),
+        (Bug::ShortenedLeaseKeepsFence, "core:158"),
         (Bug::ParkUnderAuthority, "core:92"),
     ] {
         plant(Some(bug));

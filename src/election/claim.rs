@@ -78,7 +78,9 @@ impl Election {
             }
             return false;
         }
-        if self.term.is_some() || self.failed || self.finished || !self.slots_go_on(now) {
+        // A creation of its own is written over first, so that the slots after that count, and not those after the next one.
+        let goes_on = self.reserves_own(now) || self.slots_go_on(now);
+        if self.term.is_some() || self.failed || self.finished || !goes_on {
             return false;
         }
         let working = self.working.filter(|_| !planted!(CompetesUnderOldWork));
@@ -118,6 +120,8 @@ impl Election {
         let Seen::Record { observation, reading } = &self.seen else { return None };
         let watched_ms = observation.watched_ms(&self.clocks, self.as_claimed(now));
         let wait_ms = match reading {
+            // Nobody leads by it, and what is written over it grants nothing before the grace.
+            Reading::Lease(lease) if self.must_be_reserved(lease) => return None,
             Reading::Lease(lease) if self.may_succeed(now, lease, watched_ms) => return None,
             Reading::Lease(lease) => self.lease_to_wait_ms(lease),
             Reading::Unreadable(..) | Reading::Closed(_) => {
@@ -157,6 +161,9 @@ impl Election {
                         if !self.may_succeed(now, lease, age_ms) {
                             return None;
                         }
+                        if self.must_be_reserved(lease) {
+                            return Some(self.reservation(condition, Some(lease), lease.term));
+                        }
                         let term = match lease.term {
                             Some(term) => term,
                             None if lease.released() && self.reserves(verdict) => {
@@ -194,6 +201,9 @@ impl Election {
         let named = planted!(OwnNameIsOwnSession) && own_name;
         // A member of another make that keeps what it does not know carries our session on under its own name.
         if (lease.session.as_deref() == Some(&self.session) && own_name) || named {
+            if self.must_be_reserved(lease) {
+                return true;
+            }
             let grace = self.grace.as_ref().map(|grace| (grace.since, grace.length_ms));
             let over = |(since, length_ms)| self.clocks.passed_ms(now, since) >= length_ms;
             return grace.is_none_or(over) && self.owed.is_none_or(over);
@@ -261,12 +271,24 @@ impl Election {
         before: Option<&Lease>,
         term: Option<u64>,
     ) -> Round {
-        let mut lease = Lease { term, ..self.own_lease(before, 0) };
-        if before.is_none() {
+        let mut lease = Lease { term, reserved: true, ..self.own_lease(before, 0) };
+        if before.is_none_or(Lease::is_creation) {
             // If it lands late, on the same bytes put again under a leader, others wait as for these (S7).
             lease.lease_ms = Some(self.config.grace_ms(self.longest_lease_ms));
         }
         Round { purpose: Purpose::Reserve, condition, lease, attempts: 0 }
+    }
+
+    /// Whether this is a creation that a held-up copy of its write can bring back after a deletion, with the same version, so
+    /// that a claim of it would succeed although others have led meanwhile. It is written over at once, and the grace counts
+    /// from there (S7). Over epochs no condition covers a version.
+    pub(super) fn must_be_reserved(&self, lease: &Lease) -> bool {
+        lease.is_creation() && self.clocks.covered() && !planted!(CreationClaimed)
+    }
+
+    pub(super) fn reserves_own(&self, now: Now) -> bool {
+        let made = self.own_record().is_some_and(|lease| self.must_be_reserved(lease));
+        made && !self.sees_pause(now)
     }
 
     /// Not where a slot is claimed: by the time of that write it would count as claimed.
@@ -285,6 +307,7 @@ impl Election {
             sequence: 0,
             lease_ms: Some(self.config.leader_timeout_ms),
             acquired: None,
+            reserved: false,
             transitions: before
                 .map_or(0, |lease| lease.transitions.saturating_add(u64::from(moved))),
             parked: false,

@@ -95,6 +95,7 @@ impl Election {
             Reading::Lease(lease) if self.believes_peers(now) && !planted!(HeldUnheard) => {
                 Holder::Other(&lease.leader_id)
             }
+            Reading::Lease(_) if self.reserves_own(now) => Holder::Me,
             Reading::Lease(lease) if self.may_succeed(now, lease, age_ms) => {
                 if sits_out {
                     Holder::Barred

@@ -60,7 +60,7 @@ impl Election {
         }
         let anchor = Anchor { sent: now, lease_ms: lease.lease_ms.unwrap_or(lease_ms), margin_ms };
         self.remember(now, Attempt::new(purpose, &condition, anchor, &lease));
-        if matches!(purpose, Purpose::Reserve | Purpose::Claim) {
+        if purpose == Purpose::Claim || (purpose == Purpose::Reserve && lease.released()) {
             let slot_ms = lease.slot.filter(|_| purpose == Purpose::Claim);
             self.claim_leaves(&anchor, &condition, slot_ms);
         }
@@ -267,12 +267,12 @@ impl Election {
             }
             Purpose::Renew => self.on_renewed(now, attempt.lease, version, anchor),
             Purpose::Reserve if !attempt.lease.released() => {
-                let mut grace = self.grace_from(now, version, &attempt.lease);
+                let mut grace = self.grace_of(now, version, &attempt);
                 if !unsettled {
                     (grace.length_ms, grace.reserved) = (self.foreign_room_ms(), true);
                 }
-                self.grace = Some(grace);
-                self.judge(now);
+                self.wait_out(grace);
+                self.see_made(now);
             }
             Purpose::Claim | Purpose::Reserve => {
                 if !self.obey_late(now, &asked.0, &asked.1) {
@@ -336,12 +336,7 @@ impl Election {
     /// The grace counts from here, not from the answer that showed absence: between that answer and this
     /// write somebody else may have created, led and been deleted.
     pub(super) fn on_created(&mut self, now: Now, attempt: &Attempt, version: Version) {
-        let from = if planted!(GraceFromSending) { attempt.anchor.sent } else { now };
-        let grace = self.grace_from(from, version.clone(), &attempt.lease);
-        if grace.length_ms > self.config.grace_ms(0) {
-            self.problem = Some(Problem::LongWait);
-        }
-        self.grace = Some(grace);
+        self.wait_out(self.grace_of(now, version.clone(), attempt));
         if planted!(ClaimAbsenceWithoutGrace) {
             self.grace = None;
             return self.begin_term(now, attempt.lease.clone(), version, attempt.anchor);
@@ -354,11 +349,35 @@ impl Election {
             self.plan = Plan { at_ms, action: Action::Attempt };
             return;
         }
-        if self.trigger.is_some() {
-            // Whether the store says when it was made decides what it says of slots.
-            return self.plan_look(now, 0);
+        if self.writes_apart_ms > 0 && self.clocks.covered() && self.wind_down.is_none() {
+            // It is written over next.
+            return self.plan_look(now, self.writes_apart_ms);
         }
-        self.judge(now);
+        if self.clocks.covered() {
+            return self.judge(now);
+        }
+        self.see_made(now);
+    }
+
+    fn grace_of(&self, now: Now, version: Version, attempt: &Attempt) -> Grace {
+        let from = if planted!(GraceFromSending) { attempt.anchor.sent } else { now };
+        self.grace_from(from, version, &attempt.lease)
+    }
+
+    fn wait_out(&mut self, grace: Grace) {
+        if grace.length_ms > self.config.grace_ms(0) {
+            self.problem = Some(Problem::LongWait);
+        }
+        self.grace = Some(grace);
+    }
+
+    /// The record is this session's own, and grants nothing yet.
+    fn see_made(&mut self, now: Now) {
+        match self.trigger.is_some() && self.wind_down.is_none() {
+            // Whether the store says when it was made decides what it says of slots.
+            true => self.plan_look(now, 0),
+            false => self.judge(now),
+        }
     }
 
     pub(super) fn begin_term(&mut self, now: Now, lease: Lease, version: Version, anchor: Anchor) {

@@ -69,8 +69,16 @@ fn translate(fields: &mut Object) -> Result<Translated, Reading> {
         take("operator");
     }
     if !ours {
-        for name in ["leaderAddr", "session", "sequence", "leaseMs", "acquired", "parked", "parkAt"]
-        {
+        for name in [
+            "leaderAddr",
+            "session",
+            "sequence",
+            "leaseMs",
+            "acquired",
+            "reserved",
+            "parked",
+            "parkAt",
+        ] {
             take(name);
         }
         set(fields, "acquired", acquired);

@@ -178,6 +178,8 @@ bugs! {
     LateCreationHasNoGrace: "S7", Core;
     /// A creation that a held-up copy of its request brings back after a deletion goes on with its grace.
     RevivalUnseen: "S7, S4", Core;
+    /// A creation is claimed itself, which a held-up copy of its request may have brought back.
+    CreationClaimed: "S7, S4", Core;
     /// A record created from absence is renewed in its grace.
     CreateRenewedInGrace: "S7", Core;
     /// A record created from absence is released or parked in its grace.

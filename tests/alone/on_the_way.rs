@@ -232,11 +232,13 @@ fn s7_a_wrong_date_of_one_answer_makes_no_grace_endless() {
     let mut alone = Alone::with_one_clock();
     alone.reads();
     alone.answer(Outcome::Missing);
+    alone.claims();
+    alone.written("\"c\"");
     let (made, _) = alone.claims();
-    let version = Some(Version("\"c\"".to_owned()));
+    let version = Some(Version("\"r\"".to_owned()));
     let late = Facts { date_ms: Some(AT_MS + 3_600_000), ..Facts::default() };
     alone.answer_with(Outcome::Written { version }, |_| late);
-    alone.until_written("\"c\"", &text(&made));
+    alone.until_written("\"r\"", &text(&made));
     assert!((30_000..90_000).contains(&alone.ms), "after {} ms", alone.ms);
 }
 

@@ -130,9 +130,10 @@ fn s7_longer_settings_count_for_a_grace_that_goes_on() {
     let (created, seen) = alone.claims();
     assert_eq!((seen, created.lease_ms), (Condition::Absent, Some(15_000)));
     alone.written("\"c\"");
+    let reserved = alone.reserves("\"c\"");
     alone.ms += 5_000;
     alone.tell(Input::Configure(Box::new(config(&with_longest(60_000)))));
-    alone.until_written("\"c\"", &text(&created));
+    alone.until_written("\"r\"", &text(&reserved));
     assert!((60_000..=63_000).contains(&alone.ms), "claimed at {} ms", alone.ms);
 }
 

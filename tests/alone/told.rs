@@ -114,6 +114,25 @@ impl Alone {
         }
     }
 
+    /// It finds nothing and makes a record, and writes over that at once: what stands there then, as version "r".
+    pub fn makes(&mut self) -> Lease {
+        self.reads();
+        self.answer(Outcome::Missing);
+        let (made, seen) = self.claims();
+        assert_eq!((seen, made.is_creation()), (Condition::Absent, true));
+        self.written("\"c\"");
+        self.reserves("\"c\"")
+    }
+
+    /// It writes over a creation, without authority: version "r".
+    pub fn reserves(&mut self, creation: &str) -> Lease {
+        let (reserved, seen) = self.claims();
+        assert_eq!((seen, reserved.in_grace()), (matching(creation), true));
+        assert!(!reserved.is_creation(), "{reserved:?}");
+        self.written("\"r\"");
+        reserved
+    }
+
     pub fn renews(&mut self) -> (Lease, Condition) {
         match self.step() {
             Step::Renew { lease, held, .. } => (*lease, Condition::Match(held)),

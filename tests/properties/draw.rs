@@ -119,7 +119,7 @@ pub fn body() -> impl Strategy<Value = Bytes> {
             (word("history"), past()),
             (word("operator"), request()),
             (word("session leaderAddr"), text(20)).prop_map(|(name, text)| (name, json::of(&text))),
-            (word("parked slotDone"), word("true false")),
+            (word("parked reserved slotDone"), word("true false")),
         ]
     };
     let any_field = (one_of(OWN_FIELDS), value());
@@ -188,7 +188,7 @@ pub fn request() -> impl Strategy<Value = String> {
 
 /// A record that an elector could hold.
 pub fn lease() -> impl Strategy<Value = Lease> {
-    let flags = (any::<bool>(), any::<Option<bool>>(), any::<bool>());
+    let flags = (any::<bool>(), any::<Option<bool>>(), any::<bool>(), any::<bool>());
     let numbers = (any::<u64>(), any::<u64>(), any::<Option<u64>>());
     let times = (any::<i64>(), prop::option::of(-70_000_000_000_000..260_000_000_000_000_i64));
     let names = (text(20), text(20), prop::option::of(text(20)));
@@ -196,7 +196,8 @@ pub fn lease() -> impl Strategy<Value = Lease> {
     let extra = vec((text(6), value()), 0..4);
     (flags, numbers, times, names, terms, extra, past(), request()).prop_map(
         |(flags, numbers, times, names, terms, extra, past, request)| {
-            let ((parked, slot_done, released), (sequence, transitions, slot)) = (flags, numbers);
+            let (parked, slot_done, released, reserved) = flags;
+            let (sequence, transitions, slot) = numbers;
             let mut kept = Object::new();
             for (name, json) in extra {
                 kept.set(&name, json);
@@ -210,6 +211,7 @@ pub fn lease() -> impl Strategy<Value = Lease> {
                 sequence,
                 lease_ms: terms.1,
                 acquired: times.1,
+                reserved,
                 transitions,
                 parked,
                 park_at: times.1.filter(|_| !parked),

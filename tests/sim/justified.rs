@@ -143,7 +143,8 @@ impl Oracle {
             _ => return None,
         };
         self.rests_on_revived(session, version);
-        let healing = lease.in_grace() && matches!(shown, Shown::Other(_));
+        let over_creation = shown.lease().is_some_and(Lease::is_creation);
+        let healing = lease.in_grace() && (over_creation || matches!(shown, Shown::Other(_)));
         let own_lease = match healing {
             // It may land late, on the same bytes put again under a leader (S7).
             true => lease.lease_ms >= Some(self.grace_ms(writer)),
@@ -196,8 +197,14 @@ impl Oracle {
                     }
                 } else {
                     let bare = before.released() && before.term.is_none() && lease.in_grace();
-                    require!(self, bare, "S2 a reservation"; "{before:?} became {lease:?}");
+                    let made =
+                        before.is_creation() && lease.in_grace() && lease.term == before.term;
+                    require!(self, bare || made, "S2 a reservation"; "{before:?} became {lease:?}");
                 }
+                // A copy may have brought it back since it was shown.
+                let reserves = lease.in_grace() && lease.reserved;
+                require!(self, reserves || !before.is_creation(), "S7 a creation is reserved";
+                    "{before:?} became {lease:?}");
                 self.check_pause(writer, &before);
                 let kept = before.extra == lease.extra;
                 require!(self, kept, "S12 unknown fields are kept";
@@ -212,6 +219,9 @@ impl Oracle {
         let Look { session, now } = writer.look;
         let view = &self.views[session];
         if before.session.as_deref() == Some(view.name.as_str()) {
+            if before.is_creation() {
+                return Ground::GraceOver;
+            }
             let Some((since, reserved_ms)) =
                 view.grace.as_ref().map(|grace| (grace.since, grace.reserved_ms))
             else {
@@ -229,8 +239,10 @@ impl Oracle {
             require!(self, passed_ms >= due_ms, "S7 the grace";
                 "claimed after {passed_ms} of {due_ms} ms");
             self.check_truth(session, since.true_ms, grace_ms, "S7 the grace in truth");
-            if let Some(born_ms) = writer.born_ms.filter(|_| !writer.stale) {
-                let due_ms = grace_ms.saturating_sub(soon_ms(writer));
+            // One that was put there twice is known by its time alone.
+            if let Some(born_ms) = writer.born_ms.filter(|_| !(writer.again && writer.stale)) {
+                let soon_ms = if writer.again { soon_ms(writer) } else { 0 };
+                let due_ms = grace_ms.saturating_sub(soon_ms);
                 self.check_truth(session, born_ms, due_ms, "S7 the grace in truth");
             }
             return Ground::GraceOver;
@@ -243,7 +255,7 @@ impl Oracle {
             return Ground::Parked;
         }
         let lease_ms = before.lease_ms.unwrap_or(self.contract.shortest_lease_ms);
-        self.check_age(writer, lease_ms, before.in_grace())
+        self.check_age(writer, lease_ms, before.is_creation())
     }
 
     /// The age is proven by the answers (a) or (b), and is true; `came_back` for a record that a copy
@@ -288,7 +300,7 @@ impl Oracle {
             return self.broke("S12 only over the own version", text);
         };
         let term = lease.term.unwrap_or(0);
-        let (held, graced) = (self.deeds[held].lease.clone(), self.deeds[held].aim == Aim::Create);
+        let (held, graced) = (self.deeds[held].lease.clone(), self.deeds[held].graced);
         require!(self, !graced, "S7 nothing in the grace";
             "{aim:?} over a record created from absence");
         let renews = aim == Aim::Renew;

@@ -56,6 +56,8 @@ pub struct Deed {
     /// Of a reservation over bytes that nobody can read: within this time after the read that showed them, other members begin
     /// no term over the same (S7).
     pub room_ms: Option<u64>,
+    /// Over a creation, or one itself: nothing is done with it before the grace (S7).
+    pub graced: bool,
     /// How many copies of it are on their way to the store.
     pub under_way: u64,
 }
@@ -576,6 +578,8 @@ impl Oracle {
         let unreadable = |sight: &Sight| matches!(sight.shown, Shown::Other(_));
         let over = self.views[session].sight.as_ref().is_some_and(unreadable);
         let room_ms = (aim == Aim::Reserve && over).then_some(config.store_skew_ms + 2_000);
+        let over_creation = self.shown_lease(session).is_some_and(Lease::is_creation);
+        let graced = aim == Aim::Create || (aim == Aim::Reserve && over_creation);
         let named = Some(&config.server_id).filter(|id| !id.is_empty());
         let by = named.unwrap_or(&self.views[session].name).clone();
         self.deeds.push(Deed {
@@ -589,6 +593,7 @@ impl Oracle {
             version,
             landed_ms: None,
             room_ms,
+            graced,
             under_way: 0,
         });
         let deed = self.deeds.len() - 1;
@@ -884,8 +889,8 @@ impl Oracle {
     /// A session learns that its write landed: by the answer, or by reading its record back.
     fn landed(&mut self, look: Look, deed: usize, answered: bool) {
         let Look { session, now, .. } = look;
-        let Deed { aim, version, lease, room_ms, .. } = &self.deeds[deed];
-        let (aim, room_ms) = (*aim, *room_ms);
+        let Deed { aim, version, lease, room_ms, graced, .. } = &self.deeds[deed];
+        let (aim, room_ms, graced) = (*aim, *room_ms, *graced);
         let (view_ppm, least_ms) = (self.contract.worst_ppm, room_ms.unwrap_or(0));
         let view = &mut self.views[session];
         (view.accepted, view.refused) = (true, false);
@@ -898,6 +903,10 @@ impl Oracle {
             Aim::Create if !known => {
                 let here = Instant { mono_ms: now.mono_ms, true_ms: self.true_ms };
                 let since = if answered { view.absent_at } else { here };
+                view.grace = Some(Grace { version: version.clone(), since, reserved_ms: None });
+            }
+            Aim::Reserve if !known && graced => {
+                let since = Instant { mono_ms: now.mono_ms, true_ms: self.true_ms };
                 view.grace = Some(Grace { version: version.clone(), since, reserved_ms: None });
             }
             Aim::Reserve if !known => {

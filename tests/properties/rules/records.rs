@@ -11,9 +11,9 @@ use edgelect::lease::{
 
 /// The names of the fields that are ours.
 #[rustfmt::skip]
-pub const OWN_FIELDS: [&str; 20] = [
+pub const OWN_FIELDS: [&str; 21] = [
     "leaderID", "leaderAddr", "lastUpdated", "term", "session", "sequence", "leaseMs", "acquired",
-    "parkAt", "transitions", "parked", "slot", "slotDone", "slotResult", "slotTookMs",
+    "parkAt", "reserved", "transitions", "parked", "slot", "slotDone", "slotResult", "slotTookMs",
     "slotFailures", "slotTerm", "history", "operator", "format",
 ];
 
@@ -172,6 +172,7 @@ fn says_what_the_body_says(lease: &Lease, fields: &Object) {
     assert_eq!(lease.session, field("session").and_then(text));
     assert_eq!(lease.slot_done, flag("slotDone"));
     assert_eq!(Some(lease.parked), flag("parked").or(Some(false)));
+    assert_eq!(lease.reserved, fields.get("reserved") == Some("true"));
     let instant = |name| field(name).and_then(text).and_then(|text| read_rfc3339(&text));
     assert_eq!(lease.acquired, instant("acquired").map(|instant| instant.unix_ms));
     assert_eq!(lease.park_at, instant("parkAt").map(|instant| instant.unix_ms));
