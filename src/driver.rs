@@ -540,58 +540,102 @@ pub async fn init<S: Store, H: Host>(
     host: &H,
     config: &Config,
 ) -> Result<(), InitError> {
-    let timeout_ms = UNHURRIED_MS;
-    let read = Operation::Read { unless: None };
-    let seen = perform_within(store, host, read, timeout_ms).await;
-    match seen.outcome {
-        Outcome::Missing => {}
-        Outcome::Unknown { cause, .. } | Outcome::Rejected(cause) => {
-            return Err(InitError::Store(cause));
-        }
-        Outcome::Found { reading, .. } => return Err(already_there(store, &reading)),
-        // No answer to a read, so that nothing is known of a record.
-        _ => {
-            let message = [&store.describe(), ": says nothing of the lease object"].concat();
-            return Err(InitError::Store(Fault::new(FaultKind::Nonsense, message)));
-        }
-    }
-    let now_ms = seen.facts.date_ms.unwrap_or(host.now().wall_ms);
     let random = host
         .random()
         .map_err(|message| InitError::Store(Fault::new(FaultKind::Network, message)))?;
     let session = session_id(random);
-    let lease = Box::new(tombstone(config, &session, now_ms));
-    let operation = write(lease, Condition::Absent);
-    let made = perform_within(store, host, operation, timeout_ms).await.outcome;
-    if let Outcome::Rejected(cause) = made {
-        return Err(InitError::Store(cause));
-    }
-    // A refused or unknown create may have landed all the same (S8).
-    let read = Operation::Read { unless: None };
-    let seen = perform_within(store, host, read, timeout_ms).await;
-    match (seen.outcome, made) {
-        (Outcome::Found { version, reading: lease::Reading::Lease(mut found) }, _)
-            if found.session.as_deref() == Some(&session) =>
-        {
-            // A member that reads the object by another way may hear no time of it, as by R2's binding. To such a member only
-            // a record that is no creation is known not to have come back after a deletion. Without this write the first
-            // slot is skipped.
-            found.sequence += 1;
-            found.acquired = Some(0);
-            let operation = write(found, Condition::Match(version));
-            perform_within(store, host, operation, timeout_ms).await;
-            Ok(())
+    let (mut made, mut unread) = (None, None);
+    for attempt in 0..INIT_ATTEMPTS {
+        let pause_ms = match attempt {
+            0 => 0,
+            1 => store.writes_apart_ms(),
+            more => store.writes_apart_ms().max(INIT_PAUSE_MS << (more - 2)),
+        };
+        if pause_ms > 0 {
+            host.sleep(pause_ms).await;
         }
-        (read, Outcome::Written { version: Some(_) }) if read != Outcome::Missing => Ok(()),
-        (Outcome::Found { reading: lease::Reading::Lease(_), .. }, _) => Err(InitError::Exists),
-        (_, Outcome::Unknown { cause, .. }) => Err(InitError::Store(cause)),
+        let read = Operation::Read { unless: None };
+        let seen = perform_within(store, host, read, UNHURRIED_MS).await;
+        let now_ms = seen.facts.date_ms.unwrap_or(host.now().wall_ms);
+        unread = match &seen.outcome {
+            Outcome::Unknown { cause, .. } | Outcome::Rejected(cause) => Some(cause.clone()),
+            _ => None,
+        };
+        let (lease, condition) = match init_step(store, &session, seen.outcome, made.as_ref())? {
+            InitStep::Make => {
+                let mut lease = tombstone(config, &session, now_ms);
+                lease.sequence += u64::from(attempt);
+                (Box::new(lease), Condition::Absent)
+            }
+            InitStep::Confirm(lease, version) => (lease, Condition::Match(version)),
+            InitStep::Look => continue,
+            InitStep::Done => return Ok(()),
+        };
+        let confirms = condition != Condition::Absent;
+        let operation = write(lease, condition);
+        match perform_within(store, host, operation, UNHURRIED_MS).await.outcome {
+            Outcome::Rejected(cause) => return Err(InitError::Store(cause)),
+            Outcome::Written { version: Some(_) } if confirms => return Ok(()),
+            // A refused or unknown one may have landed all the same (S8).
+            outcome => made = made.or(Some(outcome)),
+        }
+    }
+    let what = match (unread, made) {
+        (Some(cause), _) | (None, Some(Outcome::Unknown { cause, .. })) => {
+            return Err(InitError::Store(cause));
+        }
+        (_, Some(Outcome::Refused)) => ": refused to create an absent object",
+        _ => ": says created, and shows no such object",
+    };
+    Err(InitError::Store(Fault::new(FaultKind::Nonsense, [&store.describe(), what].concat())))
+}
+
+/// How often [`init`] reads before it gives up.
+const INIT_ATTEMPTS: u32 = 7;
+
+/// How long it waits before the third read, in milliseconds; each wait after it is twice as long.
+const INIT_PAUSE_MS: u64 = 250;
+
+/// What [`init`] does next.
+enum InitStep {
+    Make,
+    /// The record that was made is written over by this.
+    Confirm(Box<Lease>, Version),
+    /// What was made is not shown, or nothing is.
+    Look,
+    Done,
+}
+
+fn init_step<S: Store>(
+    store: &S,
+    session: &str,
+    shown: Outcome,
+    made: Option<&Outcome>,
+) -> Result<InitStep, InitError> {
+    match (shown, made) {
+        (Outcome::Missing, Some(Outcome::Written { version: Some(_) })) => Ok(InitStep::Look),
+        (Outcome::Missing, _) => Ok(InitStep::Make),
+        (Outcome::Unknown { .. } | Outcome::Rejected(_), Some(_)) => Ok(InitStep::Look),
+        (Outcome::Found { version, reading: lease::Reading::Lease(mut lease) }, made) => {
+            // Only a record that is no creation is known not to have come back after a deletion (S7). One that another `init`
+            // has left like this is completed.
+            if lease.is_creation() && lease.released() {
+                (lease.session, lease.acquired) = (Some(session.to_owned()), Some(0));
+                lease.sequence += 1;
+                return Ok(InitStep::Confirm(lease, version));
+            }
+            let own = lease.session.as_deref() == Some(session);
+            // A member may have taken it since.
+            let started = |made| own || matches!(made, &Outcome::Written { .. });
+            if made.is_some_and(started) { Ok(InitStep::Done) } else { Err(InitError::Exists) }
+        }
         (Outcome::Found { reading, .. }, _) => Err(already_there(store, &reading)),
-        (_, made) => {
-            let what = match made {
-                Outcome::Written { .. } => ": says created, and shows no such object",
-                _ => ": refused to create an absent object",
-            };
-            let message = [&store.describe(), what].concat();
+        (Outcome::Unknown { cause, .. } | Outcome::Rejected(cause), None) => {
+            Err(InitError::Store(cause))
+        }
+        // No answer to a read, so that nothing is known of a record.
+        _ => {
+            let message = [&store.describe(), ": says nothing of the lease object"].concat();
             Err(InitError::Store(Fault::new(FaultKind::Nonsense, message)))
         }
     }

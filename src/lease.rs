@@ -128,7 +128,10 @@ impl Reading {
     /// copy of its request, a reservation by one where the same bytes were put below it again, the rest by somebody's hand.
     pub fn may_come_back(&self) -> bool {
         match self {
-            Self::Lease(lease) => lease.in_grace() || (lease.released() && lease.term.is_none()),
+            Self::Lease(lease) => {
+                let bare = lease.released() && lease.term.is_none();
+                lease.in_grace() || lease.is_creation() || bare
+            }
             Self::Unreadable(..) => true,
             Self::Closed(_) => false,
         }
@@ -238,10 +241,12 @@ impl Lease {
         self.session.is_some() && self.acquired.is_none() && !self.released()
     }
 
-    /// Whether this is a record created from absence that nobody has written over: after a deletion a held-up copy of its
-    /// creation brings it back, with the same version (S7).
+    /// Whether this is a record created from absence, by a member or by `init`, that nobody has written over: after a deletion a
+    /// held-up copy of its creation brings it back, with the same version (S7).
     pub fn is_creation(&self) -> bool {
-        self.in_grace() && !self.reserved
+        // Without a term it is the release of what was only reserved.
+        let made = !self.released() || self.term.is_some();
+        self.session.is_some() && self.acquired.is_none() && !self.reserved && made
     }
 
     /// Whether anybody has led with this record: `init` writes the time 0 into one that is no creation any more.

@@ -13,9 +13,14 @@ mod questions;
 mod ticks;
 mod trouble;
 
+use std::pin::pin;
+use std::task::Poll;
+
 use edgelect::driver::{Host, InitError};
 use edgelect::peer::HealthAnswer;
+use edgelect::store::Record;
 use edgelect::{driver, peer};
+use futures::poll;
 
 use prelude::*;
 
@@ -219,7 +224,82 @@ fn init_makes_a_group_once() {
 }
 
 fn init_over(store: impl Store) -> Result<(), InitError> {
-    block_on(driver::init(&store, &Machine::default().host, &config()))
+    let (host, config) = (Virtual::default(), config());
+    let mut init = pin!(driver::init(&store, &host, &config));
+    block_on(async {
+        loop {
+            if let Poll::Ready(told) = poll!(&mut init) {
+                return told;
+            }
+            host.now_ms.set(host.now_ms.get() + 100);
+        }
+    })
+}
+
+/// A store that treats the writes of an `init` in these ways, one after the other, and then as any; and what is left in it.
+fn init_meets(ways: &[Way]) -> (Result<(), InitError>, Option<Lease>) {
+    let memory = Memory::new(|| EPOCH_MS);
+    let ways = RefCell::new(ways.to_vec());
+    let beneath = memory.clone();
+    let told = init_over(Through(async |operation| {
+        let writes = matches!(operation, Operation::Write { .. });
+        let way = Some(()).filter(|()| writes).and_then(|()| ways.borrow_mut().pop());
+        match way {
+            None => beneath.perform(operation).await,
+            Some(Way::Refuses) => undated(Outcome::Refused),
+            Some(Way::Busy) => undated(unknown()),
+            Some(Way::Unheard) => {
+                beneath.perform(operation).await;
+                undated(unknown())
+            }
+        }
+    }));
+    let left = block_on(memory.perform(Operation::Read { unless: None })).outcome;
+    let left = match left {
+        Outcome::Found { reading: Reading::Lease(lease), .. } => Some(*lease),
+        _ => None,
+    };
+    (told, left)
+}
+
+#[derive(Clone, Copy)]
+enum Way {
+    Refuses,
+    Busy,
+    Unheard,
+}
+
+fn unknown() -> Outcome {
+    let cause = Fault::new(FaultKind::Timeout, "no answer");
+    Outcome::Unknown { retry_after_ms: None, cause }
+}
+
+#[test]
+fn init_has_told_the_truth_whatever_became_of_its_two_writes() {
+    for ways in [
+        &[][..],
+        &[Way::Busy],
+        &[Way::Unheard],
+        &[Way::Refuses, Way::Busy],
+        &[Way::Unheard, Way::Unheard],
+        &[Way::Unheard, Way::Busy, Way::Refuses],
+        &[Way::Busy; 20],
+    ] {
+        let (told, left) = init_meets(ways);
+        let starts = left.is_some_and(|lease| lease.released() && !lease.is_creation());
+        assert_eq!(told.is_ok(), starts, "{told:?}");
+        assert_eq!(starts, ways.len() < 20);
+    }
+}
+
+#[test]
+fn init_completes_what_another_has_left() {
+    let memory = Memory::new(|| EPOCH_MS);
+    let made = r#"{"leaderID":"i","lastUpdated":"0001-01-01T00:00:00Z","term":5,"session":"i","sequence":1,"leaseMs":15000}"#;
+    let record = Record::Raw(made.into());
+    block_on(memory.perform(Operation::Write { record, condition: Condition::Absent }));
+    assert_eq!(init_over(memory.clone()), Ok(()));
+    assert_eq!(init_over(memory), Err(InitError::Exists));
 }
 
 #[test]

@@ -430,7 +430,7 @@ impl Election {
     pub(super) fn note_reading(&mut self, reading: &Reading) {
         match reading {
             Reading::Lease(lease) => {
-                self.seen_lease.0 |= !lease.in_grace();
+                self.seen_lease.0 |= !lease.in_grace() && !lease.is_creation();
                 self.highest_term = self.highest_term.max(lease.term.unwrap_or(0));
                 // A longer one, of another make, is waited out where it is read; a grace is a lease of ours.
                 let lease_ms = lease.lease_ms.unwrap_or(0).min(MAX_LEASE_MS);

@@ -325,7 +325,8 @@ impl Election {
             let over_this = attempt.condition == Condition::Match(observation.version.clone());
             let itself = lease.session.as_deref() == Some(&self.session)
                 && lease.sequence == attempt.lease.sequence;
-            return reserves && !itself && !(over_this && lease.released());
+            let bare = lease.released() && lease.term.is_none();
+            return reserves && !itself && !(over_this && bare);
         }
         let late = now.since_pessimistic_ms(self.seen_sent) >= self.foreign_room_ms();
         // A step of the clock has voided the anchor: how long ago the look was is unknown.

@@ -146,6 +146,25 @@ fn s7_the_grace_of_a_creation_that_came_back_counts_from_what_is_written_over_it
     assert!((15_000..16_000).contains(&waited_ms), "claimed after {waited_ms} ms");
 }
 
+/// It may be a held-up copy of one that a leader's record has replaced since, and that was deleted.
+#[test]
+fn s7_what_an_init_has_made_is_claimed_at_once_only_where_its_second_write_says_so() {
+    let made = r#"{"leaderID":"init","lastUpdated":"0001-01-01T00:00:00Z","term":5,"session":"i","sequence":1,"leaseMs":15000}"#;
+    let confirmed =
+        made.replace("\"sequence\":1", "\"sequence\":2,\"acquired\":\"1970-01-01T00:00:00Z\"");
+    let mut alone = Alone::new(&settings());
+    let (claim, _) = alone.until_written("\"i\"", &confirmed);
+    assert_eq!((alone.ms, claim.in_grace()), (10, false));
+    let mut alone = Alone::new(&settings());
+    alone.reads();
+    alone.found("\"i\"", made);
+    let reserved = alone.reserves("\"i\"");
+    assert_eq!(reserved.lease_ms, Some(15_000));
+    let reserved_ms = alone.ms;
+    let (claim, _) = alone.until_written("\"r\"", &text(&reserved));
+    assert!(!claim.in_grace() && alone.ms - reserved_ms >= 15_000, "{} ms", alone.ms);
+}
+
 /// Its member is gone, and nobody knows how often it was made.
 #[test]
 fn s7_somebody_elses_creation_is_waited_for_and_then_what_was_written_over_it() {

@@ -32,7 +32,7 @@ export const MUTANTS = [
   { name: 'turn-is-kept', file: 'host.js', from: '    leave?.();\n', to: '' },
   { name: 'shared-timer-fires-once', near: 45, file: 'shared.js', from: '  #fire() {\n    this.#armedMs = Infinity;\n', to: '  #fire() {\n' },
   { name: 'one-clock-shares-timers', near: 90, file: 'electors.js', from: CHOOSES, to: 'new SharedTimers(unref)' },
-  { name: 'stop-frees-the-next-session', file: 'elector.js', from: '    if (engine === this.#engine) this.#goOn?.();', to: '    this.#goOn?.();' },
+  { name: 'stop-frees-the-next-session', near: 2_400, file: 'elector.js', from: '    if (engine === this.#engine) this.#goOn?.();', to: '    this.#goOn?.();' },
   { name: 'end-forgets-the-next-session', file: 'elector.js', from: '      if (error) this.#tellError(error);\n      return;\n', to: '' },
   { name: 'loss-of-a-shard-is-not-told', near: 7, file: 'shards.js', from: 'this.#onLose?.(shard, reason)', to: 'undefined' },
   { name: 'shards-go-on-after-a-stop', near: 7, file: 'shards.js', from: '    over(all.stop().then(() => all.stop())', to: '    over(Promise.resolve()' },

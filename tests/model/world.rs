@@ -367,7 +367,7 @@ impl World {
 fn tombstone(lease_ms: u64) -> Lease {
     let released = r#""lastUpdated":"0001-01-01T00:00:00Z""#;
     let body = format!(
-        r#"{{"leaderID":"init",{released},"term":1,"session":"init","sequence":1,"leaseMs":{lease_ms}}}"#
+        r#"{{"leaderID":"init",{released},"term":1,"session":"init","sequence":2,"acquired":"1970-01-01T00:00:00Z","leaseMs":{lease_ms}}}"#
     );
     match lease::read(body.as_bytes()) {
         Reading::Lease(lease) => *lease,

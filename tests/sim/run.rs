@@ -197,7 +197,7 @@ fn check_slots(schedule: &mut Schedule, asked_ms: u64) {
 
 /// What an election remembers is bounded, whatever it went through.
 fn check_memory(schedule: &mut Schedule) {
-    const MOST_BYTES: usize = 64 * 1024;
+    const MOST_BYTES: usize = 96 * 1024;
     let world = &mut schedule.world;
     for session in 0..world.sessions.len() {
         if !world.sessions[session].alive {
