@@ -544,7 +544,10 @@ pub async fn init<S: Store, H: Host>(
         .random()
         .map_err(|message| InitError::Store(Fault::new(FaultKind::Network, message)))?;
     let session = session_id(random);
-    let (mut made, mut unread) = (None, None);
+    let Now { mono_ms: began_ms, wall_ms: mut now_ms, .. } = host.now();
+    let mut init = Init { made: false, last: None };
+    // What was made just now is written over without a look.
+    let mut known = None;
     for attempt in 0..INIT_ATTEMPTS {
         let pause_ms = match attempt {
             0 => 0,
@@ -554,90 +557,139 @@ pub async fn init<S: Store, H: Host>(
         if pause_ms > 0 {
             host.sleep(pause_ms).await;
         }
-        let read = Operation::Read { unless: None };
-        let seen = perform_within(store, host, read, UNHURRIED_MS).await;
-        let now_ms = seen.facts.date_ms.unwrap_or(host.now().wall_ms);
-        unread = match &seen.outcome {
-            Outcome::Unknown { cause, .. } | Outcome::Rejected(cause) => Some(cause.clone()),
-            _ => None,
-        };
-        let (lease, condition) = match init_step(store, &session, seen.outcome, made.as_ref())? {
-            InitStep::Make => {
-                let mut lease = tombstone(config, &session, now_ms);
-                lease.sequence += u64::from(attempt);
-                (Box::new(lease), Condition::Absent)
+        let step = match known.take() {
+            Some((lease, version)) => InitStep::Confirm(lease, version),
+            None => {
+                let seen = look(store, host).await;
+                now_ms = seen.facts.date_ms.unwrap_or(host.now().wall_ms);
+                init.next(store, &session, &seen.outcome)?
             }
-            InitStep::Confirm(lease, version) => (lease, Condition::Match(version)),
-            InitStep::Look => continue,
-            InitStep::Done => return Ok(()),
         };
-        let confirms = condition != Condition::Absent;
-        let operation = write(lease, condition);
+        let mut lease = Box::new(tombstone(config, &session, now_ms));
+        lease.sequence += u64::from(attempt);
+        let condition = match step {
+            InitStep::Done => return Ok(()),
+            InitStep::Look => continue,
+            // The operator's word is of now.
+            InitStep::Make if host.now().mono_ms - began_ms >= config.leader_timeout_ms => continue,
+            InitStep::Make => Condition::Absent,
+            InitStep::Confirm(made, version) => {
+                confirm(&mut lease, *made);
+                Condition::Match(version)
+            }
+        };
+        if attempt + 1 == INIT_ATTEMPTS {
+            // What is written last is read back.
+            break;
+        }
+        let makes = condition == Condition::Absent;
+        let operation = write(lease.clone(), condition);
         match perform_within(store, host, operation, UNHURRIED_MS).await.outcome {
             Outcome::Rejected(cause) => return Err(InitError::Store(cause)),
-            Outcome::Written { version: Some(_) } if confirms => return Ok(()),
+            Outcome::Written { version: Some(version) } if makes => {
+                (init.made, known) = (true, Some((lease, version)));
+            }
+            Outcome::Written { version: Some(_) } => {
+                init.made = true;
+                if look(store, host).await.outcome != Outcome::Missing {
+                    return Ok(());
+                }
+            }
             // A refused or unknown one may have landed all the same (S8).
-            outcome => made = made.or(Some(outcome)),
+            outcome => init.last = Some(outcome),
         }
     }
-    let what = match (unread, made) {
-        (Some(cause), _) | (None, Some(Outcome::Unknown { cause, .. })) => {
-            return Err(InitError::Store(cause));
-        }
-        (_, Some(Outcome::Refused)) => ": refused to create an absent object",
-        _ => ": says created, and shows no such object",
-    };
-    Err(InitError::Store(Fault::new(FaultKind::Nonsense, [&store.describe(), what].concat())))
+    Err(InitError::Store(init.fault(store)))
 }
 
-/// How often [`init`] reads before it gives up.
-const INIT_ATTEMPTS: u32 = 7;
+async fn look<S: Store, H: Host>(store: &S, host: &H) -> Answer {
+    perform_within(store, host, Operation::Read { unless: None }, UNHURRIED_MS).await
+}
 
-/// How long it waits before the third read, in milliseconds; each wait after it is twice as long.
+/// Makes a tombstone the one that is claimed at once: only a record that is no creation is known not to have come back after a
+/// deletion (S7).
+fn confirm(lease: &mut Lease, made: Lease) {
+    lease.acquired = Some(0);
+    lease.sequence += made.sequence;
+    (lease.term, lease.slot) = (lease.term.max(made.term), lease.slot.max(made.slot));
+    (lease.operator, lease.extra) = (made.operator, made.extra);
+}
+
+/// How often [`init`] looks or writes before it gives up.
+const INIT_ATTEMPTS: u32 = 8;
+
+/// How long it waits before the third time, in milliseconds; each wait after it is twice as long.
 const INIT_PAUSE_MS: u64 = 250;
 
-/// What [`init`] does next.
+/// What became of an [`init`] so far.
+struct Init {
+    /// Its record was made, as the store says.
+    made: bool,
+    /// The newest answer that was no success.
+    last: Option<Outcome>,
+}
+
+/// What an [`init`] does next.
 enum InitStep {
     Make,
-    /// The record that was made is written over by this.
+    /// This record is written over: it was made by an `init`.
     Confirm(Box<Lease>, Version),
     /// What was made is not shown, or nothing is.
     Look,
     Done,
 }
 
-fn init_step<S: Store>(
-    store: &S,
-    session: &str,
-    shown: Outcome,
-    made: Option<&Outcome>,
-) -> Result<InitStep, InitError> {
-    match (shown, made) {
-        (Outcome::Missing, Some(Outcome::Written { version: Some(_) })) => Ok(InitStep::Look),
-        (Outcome::Missing, _) => Ok(InitStep::Make),
-        (Outcome::Unknown { .. } | Outcome::Rejected(_), Some(_)) => Ok(InitStep::Look),
-        (Outcome::Found { version, reading: lease::Reading::Lease(mut lease) }, made) => {
-            // Only a record that is no creation is known not to have come back after a deletion (S7). One that another `init`
-            // has left like this is completed.
-            if lease.is_creation() && lease.released() {
-                (lease.session, lease.acquired) = (Some(session.to_owned()), Some(0));
-                lease.sequence += 1;
-                return Ok(InitStep::Confirm(lease, version));
+impl Init {
+    fn next<S: Store>(
+        &mut self,
+        store: &S,
+        session: &str,
+        shown: &Outcome,
+    ) -> Result<InitStep, InitError> {
+        let wrote = self.made || self.last.is_some();
+        match shown {
+            Outcome::Missing if !self.made => Ok(InitStep::Make),
+            Outcome::Missing => {
+                self.last = None;
+                Ok(InitStep::Look)
             }
-            let own = lease.session.as_deref() == Some(session);
-            // A member may have taken it since.
-            let started = |made| own || matches!(made, &Outcome::Written { .. });
-            if made.is_some_and(started) { Ok(InitStep::Done) } else { Err(InitError::Exists) }
+            Outcome::Unknown { .. } | Outcome::Rejected(_) if wrote => {
+                self.last = Some(shown.clone());
+                Ok(InitStep::Look)
+            }
+            Outcome::Unknown { cause, .. } | Outcome::Rejected(cause) => {
+                Err(InitError::Store(cause.clone()))
+            }
+            Outcome::Found { version, reading: lease::Reading::Lease(lease) } => {
+                // Also one that another `init` has left like this.
+                if lease.is_creation() && lease.released() {
+                    return Ok(InitStep::Confirm(lease.clone(), version.clone()));
+                }
+                let own = lease.session.as_deref() == Some(session);
+                // A member may have taken it since.
+                let started = wrote && (own || self.made) && !lease.in_grace();
+                if started { Ok(InitStep::Done) } else { Err(InitError::Exists) }
+            }
+            Outcome::Found { reading, .. } => Err(already_there(store, reading)),
+            // No answer to a read, so that nothing is known of a record.
+            _ => {
+                let message = [&store.describe(), ": says nothing of the lease object"].concat();
+                Err(InitError::Store(Fault::new(FaultKind::Nonsense, message)))
+            }
         }
-        (Outcome::Found { reading, .. }, _) => Err(already_there(store, &reading)),
-        (Outcome::Unknown { cause, .. } | Outcome::Rejected(cause), None) => {
-            Err(InitError::Store(cause))
-        }
-        // No answer to a read, so that nothing is known of a record.
-        _ => {
-            let message = [&store.describe(), ": says nothing of the lease object"].concat();
-            Err(InitError::Store(Fault::new(FaultKind::Nonsense, message)))
-        }
+    }
+
+    /// Why it gave up.
+    fn fault<S: Store>(self, store: &S) -> Fault {
+        let what = match self.last {
+            Some(Outcome::Unknown { cause, .. } | Outcome::Rejected(cause)) => return cause,
+            Some(Outcome::Refused) if self.made => {
+                ": refuses to write over what `init` has made; run it again"
+            }
+            Some(Outcome::Refused) => ": refused to create an absent object",
+            _ => ": says created, and shows no such object",
+        };
+        Fault::new(FaultKind::Nonsense, [&store.describe(), what].concat())
     }
 }
 

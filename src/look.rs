@@ -163,6 +163,10 @@ fn state_of_lease(lease: &Lease, left_ms: i64) -> (&'static str, Option<String>)
 }
 
 fn released(lease: &Lease, by: &str) -> String {
+    if lease.is_creation() {
+        return "an init was cut short: run it again, or wait until a member has waited out the grace"
+            .to_owned();
+    }
     if !lease.was_led() {
         return "the group was started and no member has led yet".to_owned();
     }
@@ -209,6 +213,7 @@ mod tests {
         let slot = |ms: u64| {
             format!(r#"{acquired},"slot":{ms},"slotTerm":7,"slotDone":true,"slotTookMs":5"#)
         };
+        let started = r#","acquired":"1970-01-01T00:00:00Z""#;
         let gone = r#","lastUpdated":"0001-01-01T00:00:00Z""#;
         let (hour_ms, minute_ms) = (3_600_000, 60_000);
         for (body, age_ms, state, why) in [
@@ -216,7 +221,8 @@ mod tests {
             (record(acquired), 16_000, "expired", "ran out 1 s ago"),
             (record(&format!("{acquired},\"parked\":true")), 4_000, "parked", "in 11 s"),
             (record(""), 4_000, "grace", "for 11 s at most"),
-            (record(gone), 4_000, "released", "no member has led yet"),
+            (record(gone), 4_000, "released", "an init was cut short"),
+            (record(&format!("{started}{gone}")), 4_000, "released", "no member has led yet"),
             (record(&format!("{acquired}{gone}")), 4_000, "released", "\"a\" released the lease"),
             (record(&format!("{}{gone}", slot(NOW_MS))), 4_000, "released", "has ended (ok)"),
             (

@@ -397,10 +397,6 @@ impl Trigger {
         let why = match self.slot_ms.is_some_and(later) {
             true if !doubted => SlotsOver::Taken,
             false if !ended && !doubted && covered => SlotsOver::NewGroup,
-            // The next trigger counts from this record, or covers the slots up to its own.
-            false if !ended && !self.claim_in_doubt(own) && own.is_some_and(Lease::in_grace) => {
-                SlotsOver::NewGroup
-            }
             false if ended || !self.claim_in_doubt(own) => why,
             _ if planted!(UnknownIsTaken) => SlotsOver::Taken,
             _ => SlotsOver::Unknown,
