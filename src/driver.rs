@@ -610,7 +610,7 @@ async fn look<S: Store, H: Host>(store: &S, host: &H) -> Answer {
 /// deletion (S7).
 fn confirm(lease: &mut Lease, made: Lease) {
     lease.acquired = Some(0);
-    lease.sequence += made.sequence;
+    lease.sequence += made.sequence.saturating_sub(1);
     (lease.term, lease.slot) = (lease.term.max(made.term), lease.slot.max(made.slot));
     (lease.operator, lease.extra) = (made.operator, made.extra);
 }
