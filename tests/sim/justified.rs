@@ -239,9 +239,10 @@ impl Oracle {
             require!(self, passed_ms >= due_ms, "S7 the grace";
                 "claimed after {passed_ms} of {due_ms} ms");
             self.check_truth(session, since.true_ms, grace_ms, "S7 the grace in truth");
-            // One that was put there twice is known by its time alone.
-            if let Some(born_ms) = writer.born_ms.filter(|_| !(writer.again && writer.stale)) {
-                let soon_ms = if writer.again { soon_ms(writer) } else { 0 };
+            // Two held-up copies, one after the other, may have brought it back (docs/proof.md).
+            let returned = self.shows_revived(session);
+            if let Some(born_ms) = writer.born_ms.filter(|_| !(returned && writer.stale)) {
+                let soon_ms = if returned { soon_ms(writer) } else { 0 };
                 let due_ms = grace_ms.saturating_sub(soon_ms);
                 self.check_truth(session, born_ms, due_ms, "S7 the grace in truth");
             }
@@ -255,7 +256,7 @@ impl Oracle {
             return Ground::Parked;
         }
         let lease_ms = before.lease_ms.unwrap_or(self.contract.shortest_lease_ms);
-        self.check_age(writer, lease_ms, before.is_creation())
+        self.check_age(writer, lease_ms, before.in_grace())
     }
 
     /// The age is proven by the answers (a) or (b), and is true; `came_back` for a record that a copy

@@ -396,6 +396,13 @@ impl Oracle {
         self.revived && self.deeds[deed].sent_ms <= self.revived_ms
     }
 
+    /// Whether a session was shown last what a copy has brought back after a deletion.
+    pub fn shows_revived(&self, session: usize) -> bool {
+        let shown = self.views[session].sight.as_ref().map(|sight| &sight.version);
+        let deed = shown.and_then(|version| self.made.get(version));
+        deed.is_some_and(|deed| self.revived_deed == Some(*deed))
+    }
+
     /// Whether a claim is the next attempt of one that was judged before a deleted version came back.
     pub fn retries_revived(&self, session: usize) -> bool {
         let View { aim, in_doubt, .. } = &self.views[session];
