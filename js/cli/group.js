@@ -76,14 +76,24 @@ export const startedAt = () => {
   }
 };
 
+/** As long as Linux lets an environment be, in bytes (`execve(2)`). */
+const MOST_VARIABLES = 6 * 1024 * 1024;
+let room;
+
 /** The environment of a process. It is empty where it has none, or has ended, and while Linux begins another program in it. */
 const variablesOf = (id) => {
+  let file;
   try {
-    return fs.readFileSync(`/proc/${id}/environ`, 'utf8');
+    file = fs.openSync(`/proc/${id}/environ`);
+    // By one read: where the process begins another program meanwhile, the next would say that there is no more of them.
+    room ??= Buffer.alloc(MOST_VARIABLES);
+    return room.toString('utf8', 0, fs.readSync(file, room, 0, MOST_VARIABLES, null));
   } catch (error) {
     // Of a process whose first thread has ended.
     if (error.code === 'ESRCH') return '';
     throw error;
+  } finally {
+    if (file !== undefined) fs.closeSync(file);
   }
 };
 

@@ -1,9 +1,9 @@
 //! The processes of a command: its group, and on Linux those of its descendants that have left the group.
 
 use std::collections::HashSet;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
 use std::io::ErrorKind::{NotFound, PermissionDenied};
+use std::io::{self, Read};
 use std::sync::OnceLock;
 
 use nix::errno::Errno;
@@ -270,11 +270,20 @@ fn is_guard(pid: Pid) -> bool {
 
 /// The environment of a process or thread. It is empty where it has none or has ended.
 fn variables_of(place: &str) -> io::Result<Vec<u8>> {
-    let variables = fs::read(format!("{place}/environ"));
+    let variables = File::open(format!("{place}/environ")).and_then(|mut file| {
+        // By one read: where the process begins another program meanwhile, the next would say that there is no more of them.
+        let mut variables = vec![0; MOST_VARIABLES];
+        let length = file.read(&mut variables)?;
+        variables.truncate(length);
+        Ok(variables)
+    });
     // Of a process whose first thread has ended.
     let ended = |error: &io::Error| error.raw_os_error() == Some(Errno::ESRCH as i32);
     variables.or_else(|error| if ended(&error) { Ok(Vec::new()) } else { Err(error) })
 }
+
+/// As long as Linux lets an environment be, in bytes (`execve(2)`).
+const MOST_VARIABLES: usize = 6 * 1024 * 1024;
 
 struct Seen {
     pid: Pid,
