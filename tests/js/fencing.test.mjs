@@ -14,7 +14,8 @@ import { bucketOptions, freshKey, getObject, variables } from './bucket.mjs';
 import { run } from './example.mjs';
 import { atEnd, until } from './servers.mjs';
 
-const FILES = ['fenced-object.mjs', 'fenced-sql.mjs', 'api.mjs', 'job.mjs'];
+// tests/worker/package.test.mjs runs the one for R2, in workerd.
+const FILES = ['fenced-object.mjs', 'fenced-r2.mjs', 'fenced-sql.mjs', 'api.mjs', 'job.mjs'];
 const group = freshKey('fencing');
 
 let folder;

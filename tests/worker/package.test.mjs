@@ -41,6 +41,23 @@ test('an elector is made in the global scope; what Workers accept and ignore is 
   assert.deepEqual(await answerOf(text), ['function', 'stopped', 'peerTls', 'signals']);
 });
 
+test('c44 c45 docs/fencing.md over a bound R2 bucket: a later leader is not overwritten, whenever the late write leaves', async () => {
+  const [, block] = /^```js\n(\/\/ fenced-r2\.mjs\n.*?)^```$/ms.exec(fs.readFileSync(inRoot('docs/fencing.md'), 'utf8'));
+  const text = `${block}
+    const ended = async (bucket, ...write) => writeFenced(bucket, 'a', ...write).then(() => 'written', ({ message }) => message);
+    const heldUp = (bucket) => ({ get: (key) => bucket.get(key), put: async (...put) => {
+      await writeFenced(bucket, 'a', 9, 'later');
+      return bucket.put(...put);
+    } });
+    export default { async fetch(_, { B }) {
+      const outcomes = [await ended(heldUp(B), 5, 'first'), await ended(B, 9, 'again'), await ended(B, 7, 'late'), await ended(heldUp(B), 9, 'held up')];
+      const { token, value } = await (await B.get('a')).json();
+      return Response.json([...outcomes, token, value]);
+    } };`;
+  const lost = 'put a: somebody else has written';
+  assert.deepEqual(await answerOf(text, { r2Buckets: ['B'] }), [lost, 'written', 'fenced: token 9 has written', lost, 9, 'later']);
+});
+
 let store;
 
 before(async () => {

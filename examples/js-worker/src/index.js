@@ -1,12 +1,12 @@
 import { Elector, R2Storage } from 'edgelect';
 import { writeReport } from './report.js';
 
-const LEASE = { lockfilePath: 'jobs/report.json', serverId: 'js-worker' };
+const LEASE = { lockfilePath: 'leader/report.json', serverId: 'js-worker' };
 
 export default {
   async scheduled(event, env) {
     const elector = new Elector({ ...LEASE, storage: new R2Storage(env.EDGELECT_R2) });
-    const { outcome, reason, error, fault } = await elector.runScheduled(event.scheduledTime, (term) => writeReport(env, term));
+    const { outcome, reason, error, fault } = await elector.runScheduled(event.scheduledTime, (term) => writeReport(term, env));
     console.log(new Date(event.scheduledTime).toISOString(), outcome, reason ?? '');
     // Thrown on, so that Cloudflare counts this trigger as failed.
     if (outcome === 'failed' || outcome === 'lost') throw error ?? new Error(`the slot's job ${outcome}`);

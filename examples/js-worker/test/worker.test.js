@@ -5,7 +5,7 @@ import { Elector, R2Storage } from 'edgelect';
 import worker from '../src/index.js';
 
 const MINUTE = 60_000;
-const KEY = 'jobs/report.json';
+const KEY = 'leader/report.json';
 /** The newest slot that the group has claimed before the test. */
 const EARLIER = Math.floor(Date.now() / MINUTE) * MINUTE - 5 * MINUTE;
 const logged = [];
