@@ -92,8 +92,10 @@ pub enum Holder<'a> {
     Unknown,
     /// Nobody: this session could claim it, if its next read shows the same.
     Nobody,
-    /// This session, with authority or in the grace of a new record.
+    /// This session, with authority.
     Me,
+    /// This session, without authority yet: it has made the record, and has to write over it after the grace.
+    Coming,
     /// Nobody, and this session sits out, or work of its last term goes on.
     Barred,
     /// Nobody who could be named: another session of this `serverId`, one that gives it up just now, or anybody while an operator

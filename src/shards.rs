@@ -106,6 +106,7 @@ fn view(election: &Election, now: Now, stale_ms: u64) -> View {
         Holder::Me => View::Mine,
         _ if election.unheard_ms(now) > stale_ms => View::Unknown,
         Holder::Unknown => View::Unknown,
+        Holder::Coming => View::Coming,
         Holder::Nobody => View::Free,
         Holder::Barred => View::Barred,
         Holder::Unnamed => View::Unnamed,

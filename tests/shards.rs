@@ -2,7 +2,7 @@
 
 use edgelect::planted::plant;
 use edgelect::shards::plan::{Plan, View};
-use worlds::play::{self, LEASE_MS, World, play};
+use worlds::play::{self, How, LEASE_MS, World, play};
 
 /// After the last event: a dead member's leases run out, its shards are claimed, and what is uneven is given back in two rounds.
 const SETTLED_MS: u64 = play::SETTLED_MS;
@@ -16,6 +16,22 @@ fn members_that_start_together_share_out_without_giving_much_back() {
     // The first four terms come before anybody knows of the others.
     assert!(world.moves() <= 16 + 4, "{} terms", world.moves());
     world.check();
+}
+
+#[test]
+fn the_shards_of_a_new_group_are_led_after_one_grace_without_init() {
+    for writes_apart_ms in [0, 1_000] {
+        let how = How { new: true, writes_apart_ms, ..How::default() };
+        let mut alone = World::with(6, 8, how);
+        alone.join();
+        // Its first shard, the grace of that, two intervals, and the grace of the others.
+        alone.pass(2 * LEASE_MS + 15_000);
+        assert_eq!(alone.shares(), [6], "{writes_apart_ms}");
+        let mut world = World::with(8, 9, how);
+        (0..2).for_each(|_| world.join());
+        world.pass(SETTLED_MS);
+        assert_eq!(world.shares(), [4, 4], "{writes_apart_ms}");
+    }
 }
 
 #[test]
@@ -71,6 +87,22 @@ fn a_shard_that_a_member_lets_lie_is_anothers_though_that_member_holds_others() 
     let claimed_ms = (0..400_000).step_by(500).find(claims);
     let patience_ms = 2 * (LEASE_MS + 1_000);
     assert!(claimed_ms.is_some_and(|at_ms| at_ms <= patience_ms + 500), "{claimed_ms:?}");
+}
+
+#[test]
+fn how_long_a_shard_lay_for_a_member_that_died_does_not_count_against_who_takes_it_now() {
+    let mut plan = Plan::new("a", 4, 1_000, LEASE_MS);
+    let b = || View::Other("b".to_owned());
+    let before = [View::Mine, View::Mine, View::Free, b()];
+    let after = [View::Mine, View::Mine, View::Free, View::Free];
+    let patience_ms = 2 * (LEASE_MS + 1_000);
+    let steps = |from_ms: u64, to_ms| (from_ms..to_ms).step_by(500);
+    for now_ms in steps(0, patience_ms - 1_000) {
+        assert!(!plan.decide(now_ms, &before, &View::Free).competes[2], "it is for b");
+    }
+    for now_ms in steps(patience_ms - 1_000, 2 * patience_ms - 2_000) {
+        assert!(plan.decide(now_ms, &after, &View::Free).competes[2], "{now_ms}");
+    }
 }
 
 #[test]

@@ -88,6 +88,8 @@ impl Election {
         };
         let age_ms = self.age_to_claim_ms(observation, now);
         let sits_out = now.mono_ms < self.compete_after_ms || self.working.is_some();
+        let made = |lease: &Lease| lease.acquired.is_none() && !lease.released();
+        let coming = self.own_record().is_some_and(made);
         match reading {
             // Whoever held it, nobody is to take it.
             Reading::Lease(_) if self.sees_pause(now) => Holder::Unnamed,
@@ -95,7 +97,7 @@ impl Election {
             Reading::Lease(lease) if self.believes_peers(now) && !planted!(HeldUnheard) => {
                 Holder::Other(&lease.leader_id)
             }
-            Reading::Lease(_) if self.reserves_own(now) => Holder::Me,
+            Reading::Lease(_) if coming && !sits_out => Holder::Coming,
             Reading::Lease(lease) if self.may_succeed(now, lease, age_ms) => {
                 if sits_out {
                     Holder::Barred

@@ -375,6 +375,8 @@ bugs! {
     HeldUnheard: "shards", Shards;
     /// What a member was told to leave alone it claims all the same.
     CompetesUntold: "shards", Shards;
+    /// A member does not go on to claim a lease that it has made: nobody ever leads.
+    MadeIsLeft: "shards", Shards;
 }
 
 impl Bug {

@@ -25,6 +25,8 @@ pub enum View {
     Free,
     /// This member.
     Mine,
+    /// This member, as soon as the grace of the record that it has made is over: it has to go on claiming it.
+    Coming,
     /// It may be claimed by the others: this member gave it up a while ago.
     Barred,
     /// Nobody who counts: the holder gives it up just now, or has this member's own name.
@@ -60,8 +62,10 @@ pub struct Plan {
     patience_ms: u64,
     /// Who held each shard when it was last seen held.
     holders: Vec<Option<String>>,
-    /// Since when each shard is free.
+    /// Since when each shard is free, for the same member.
     free_since_ms: Vec<Option<u64>>,
+    /// Whom each free shard was for.
+    meant_for: Vec<Option<String>>,
     /// Who has just lost a shard, and until when they are not counted on.
     wavering: BTreeMap<String, u64>,
     /// Who let a shard lie that was for them, and until when nothing is for them.
@@ -89,6 +93,7 @@ impl Plan {
             patience_ms: lease_ms.saturating_add(look_ms).saturating_mul(2),
             holders: vec![None; shards],
             free_since_ms: vec![None; shards],
+            meant_for: vec![None; shards],
             unknown_since_ms: vec![None; shards],
             wavering: BTreeMap::new(),
             unwilling: BTreeMap::new(),
@@ -101,7 +106,9 @@ impl Plan {
     /// What to do at this time of the monotonic clock, by what is seen of each shard and of the seat.
     pub fn decide(&mut self, now_ms: u64, shards: &[View], seat: &View) -> Orders {
         self.note(now_ms, shards, seat);
-        let mut orders = Orders { competes: vec![false; shards.len()], ..Orders::default() };
+        let goes_on = |view: &View| *view == View::Coming && !planted!(MadeIsLeft);
+        let competes = shards.iter().map(goes_on).collect();
+        let mut orders = Orders { competes, takes_seat: goes_on(seat), ..Orders::default() };
         let unknown = self.unknown_since_ms.iter().flatten().map(|since_ms| now_ms - since_ms);
         let shortest_ms = unknown.min().unwrap_or(u64::MAX);
         if shortest_ms < self.patience_ms {
@@ -124,10 +131,13 @@ impl Plan {
             orders.gives = self.give(now_ms, all(shards, &View::Mine), shares);
         }
         let willing = !self.unwilling.contains_key(&self.me);
-        orders.takes_seat = own == 0 && free.is_empty() && most >= 2 && willing;
-        // Until the others have seen its first shard, the seat shows them that it is there.
+        let wanted = own == 0 && free.is_empty() && most >= 2 && willing;
+        orders.takes_seat |= wanted;
+        // Until the others have seen its first shard, the seat shows them that it is there: without it they would claim what is
+        // free for it.
         let seen = own > 0 && self.is_over(now_ms, self.holds_since_ms);
-        orders.gives_seat = *seat == View::Mine && (seen || most < 2 || !willing);
+        let needless = most < 2 && free.is_empty();
+        orders.gives_seat = *seat == View::Mine && (seen || needless || !willing);
         orders
     }
 
@@ -141,7 +151,7 @@ impl Plan {
                 continue;
             }
             let holder = match view {
-                View::Mine => Some(&self.me),
+                View::Mine | View::Coming => Some(&self.me),
                 View::Other(name) => Some(name),
                 _ => None,
             };
@@ -164,9 +174,9 @@ impl Plan {
         }
         self.wavering.retain(|_, until_ms| *until_ms > now_ms);
         self.unwilling.retain(|_, until_ms| *until_ms > now_ms);
-        let holds = shards.contains(&View::Mine);
+        let holds = shards.contains(&View::Mine) || shards.contains(&View::Coming);
         self.holds_since_ms = holds.then(|| self.holds_since_ms.unwrap_or(now_ms));
-        let shown = holds || *seat == View::Mine;
+        let shown = holds || matches!(seat, View::Mine | View::Coming);
         self.shown_since_ms = shown.then(|| self.shown_since_ms.unwrap_or(now_ms));
     }
 
@@ -174,7 +184,7 @@ impl Plan {
         let mut shares = Shares::from([(self.me.clone(), 0)]);
         for view in shards {
             match view {
-                View::Mine => *shares.entry(self.me.clone()).or_default() += 1,
+                View::Mine | View::Coming => *shares.entry(self.me.clone()).or_default() += 1,
                 View::Other(name) => *shares.entry(name.clone()).or_default() += 1,
                 _ => {}
             }
@@ -211,6 +221,10 @@ impl Plan {
     /// Who lets a shard lie that is for them is not counted on for a while, so that somebody else takes it.
     fn note_unwilling(&mut self, now_ms: u64, free: &[usize], meant: &[Option<String>]) {
         for (shard, taker) in free.iter().zip(meant) {
+            if self.meant_for[*shard] != *taker {
+                self.meant_for[*shard].clone_from(taker);
+                self.free_since_ms[*shard] = Some(now_ms);
+            }
             let lies = self.lies_for_ms(now_ms, *shard) >= self.patience_ms;
             if let Some(taker) = taker.as_ref().filter(|_| lies) {
                 let until_ms = now_ms + UNWILLING_FOR * self.patience_ms;

@@ -7,14 +7,14 @@ use std::future::pending;
 use std::rc::Rc;
 
 use edgelect::request::{self, Request, Response};
-use edgelect::store::Store;
 use edgelect::store::memory::Memory;
+use edgelect::store::{Answer, Operation, Store};
 use edgelect::{Config, Electors, Host, Limits, Settings, Shards, driver};
 use futures::executor::block_on;
 use futures::future::AbortHandle;
 
 use crate::sim::chance::Chance;
-use crate::virtual_time::{Machine, Through, Virtual};
+use crate::virtual_time::{Machine, Virtual};
 
 /// The default lease.
 pub const LEASE_MS: u64 = 15_000;
@@ -24,6 +24,39 @@ pub const SETTLED_MS: u64 = 80_000;
 
 const ANSWER_MS: u64 = 15;
 const LOOK_MS: u64 = 500;
+
+/// A member's way to one object.
+struct Way {
+    memory: Memory,
+    time: Virtual,
+    cut: Rc<Cell<bool>>,
+    writes_apart_ms: u64,
+}
+
+impl Store for Way {
+    async fn perform(&self, operation: Operation) -> Answer {
+        self.time.sleep(ANSWER_MS).await;
+        // Cut off, it gives no answer, and nothing happens.
+        if self.cut.get() {
+            return pending().await;
+        }
+        let answer = self.memory.perform(operation).await;
+        self.time.sleep(ANSWER_MS).await;
+        answer
+    }
+
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
+    fn writes_apart_ms(&self) -> u64 {
+        self.writes_apart_ms
+    }
+
+    fn describe(&self) -> String {
+        "the store".to_owned()
+    }
+}
 
 struct One {
     shards: Rc<Shards<Virtual>>,
@@ -44,8 +77,18 @@ pub struct World {
     shards: usize,
     members: Street,
     terms: Rc<Cell<usize>>,
+    how: How,
+}
+
+/// What a world is like.
+#[derive(Clone, Copy, Default)]
+pub struct How {
     /// Whether followers ask their leaders before they ask the store.
-    peers: bool,
+    pub peers: bool,
+    /// Whether nobody has called `init`.
+    pub new: bool,
+    /// How far apart the store takes two writes of one object.
+    pub writes_apart_ms: u64,
 }
 
 /// What a member on this street answers; nothing while it is gone or cut off.
@@ -65,10 +108,10 @@ async fn answer(street: Street, request: Request) -> Result<Response, String> {
 
 impl World {
     pub fn new(shards: usize, seed: u64) -> Self {
-        Self::with_peers(shards, seed, false)
+        Self::with(shards, seed, How::default())
     }
 
-    pub fn with_peers(shards: usize, seed: u64, peers: bool) -> Self {
+    pub fn with(shards: usize, seed: u64, how: How) -> Self {
         let machine = Machine::default();
         let place = machine.host.drawing(&Rc::new(RefCell::new(Chance::new(seed))));
         let settings = Settings::default();
@@ -76,12 +119,14 @@ impl World {
         let object = |config: &Config| {
             let time = place.clone();
             let memory = Memory::new(move || time.wall_ms());
-            block_on(driver::init(&memory, &place, config)).expect("a new group");
+            if !how.new {
+                block_on(driver::init(&memory, &place, config)).expect("a new group");
+            }
             (config.lockfile_path.clone(), memory)
         };
         let objects = Rc::new(configs.iter().map(object).collect());
         let (members, terms) = (Street::default(), Rc::default());
-        Self { machine, place, objects, shards, members, terms, peers }
+        Self { machine, place, objects, shards, members, terms, how }
     }
 
     /// One member more.
@@ -100,28 +145,19 @@ impl World {
         let number = self.members.borrow().len();
         let settings = Settings {
             server_id: Some(format!("member-{number}")),
-            server_addr: self.peers.then(|| format!("member-{number}.example:8443")),
-            peer_mode: Some(self.peers),
+            server_addr: self.how.peers.then(|| format!("member-{number}.example:8443")),
+            peer_mode: Some(self.how.peers),
             ..Settings::default()
         };
         let made = Shards::new(&electors, place, &settings, "jobs", self.shards);
         let shards = Rc::new(made.expect("settings"));
         let (objects, time) = (Rc::clone(&self.objects), self.place.clone());
+        let writes_apart_ms = self.how.writes_apart_ms;
         let (way, terms, running) = (Rc::clone(&cut), Rc::clone(&self.terms), Rc::clone(&shards));
         let end = self.machine.run(async move {
             let open = |config: &Config| {
                 let memory = objects[&config.lockfile_path].clone();
-                let (time, cut) = (time.clone(), Rc::clone(&way));
-                // Cut off, it gives no answer, and nothing happens.
-                Ok(Through(async move |operation| {
-                    time.sleep(ANSWER_MS).await;
-                    if cut.get() {
-                        return pending().await;
-                    }
-                    let answer = memory.perform(operation).await;
-                    time.sleep(ANSWER_MS).await;
-                    answer
-                }))
+                Ok(Way { memory, time: time.clone(), cut: Rc::clone(&way), writes_apart_ms })
             };
             let work = async |_shard: usize, _term: edgelect::Term<'_, Virtual>| {
                 terms.set(terms.get() + 1);
@@ -228,7 +264,9 @@ impl World {
 fn schedule(seed: u64) -> Result<(), String> {
     let mut chance = Chance::new(seed);
     let shards = chance.between(5, 10) as usize;
-    let mut world = World::with_peers(shards, seed, seed % 3 == 2);
+    let writes_apart_ms = if seed % 4 < 2 { 1_000 } else { 0 };
+    let how = How { peers: seed % 3 == 2, new: seed.is_multiple_of(2), writes_apart_ms };
+    let mut world = World::with(shards, seed, how);
     (0..chance.between(1, 3)).for_each(|_| world.join());
     for _ in 0..chance.between(0, 6) {
         let ms = chance.span(40_000);
@@ -246,7 +284,8 @@ fn schedule(seed: u64) -> Result<(), String> {
     }
     if world.alive().len() < 5 {
         world.join();
-        let most = world.shards.div_ceil(world.alive().len());
+        // In a new group the first newcomer makes the seat, which seems free when its grace ends.
+        let most = world.shards.div_ceil(world.alive().len()) + usize::from(how.new);
         world.watch(SETTLED_MS)?;
         world.even()?;
         if world.moves() - moved > most {
