@@ -128,7 +128,7 @@ export class Electors {
     read(() => callOptions(options, STOP_OPTIONS, 'stop'));
     const signal = read(() => signalOf(options));
     // One listener for all of them.
-    const ofEach = { park: options?.park, release: options?.release };
+    const ofEach = read(() => ({ park: options?.park, release: options?.release }));
     const { maxRequestsPerSecond: rate } = JSON.parse(this.#limits);
     const apartMs = Math.max(RELEASES_APART_MS, rate ? 1_000 / rate : 0);
     // Its own: with `unref` the shared one would let the process end before all leases are released.

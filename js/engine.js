@@ -282,13 +282,13 @@ export class Engine {
 
   #ask(what) {
     if (!this.alive) throw trapError();
-    return ownWasm.call(() => what(this.#raw));
+    return ownWasm.call(() => what(this.#raw), this.#instance);
   }
 
   /** Nobody waits for what goes wrong here: a trap tells everybody by itself. */
   #attempt(what) {
     try {
-      return ownWasm.call(() => what(this.#raw));
+      return ownWasm.call(() => what(this.#raw), this.#instance);
     } catch {
       return undefined;
     }

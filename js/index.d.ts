@@ -153,8 +153,9 @@ export type ScheduledResult<T> = {
     }
   | {
       /** `skipped`: not run here; `reason` says why, and whether it counts as claimed. `unknown`: a claim was sent and its
-       * answer never came, so that it may count as claimed. */
-      outcome: 'skipped' | 'unknown';
+       * answer never came, so that it may count as claimed. `lost`: it was claimed, and the term ended before its job began; no
+       * entry of `runs` has it. */
+      outcome: 'skipped' | 'unknown' | 'lost';
       /** `null` if the store was never heard of and the slot was to be found by its clock. */
       slot: number | null;
       /** Why, as a sentence. */

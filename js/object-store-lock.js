@@ -23,12 +23,23 @@ export const objectStoreLock = (options) => {
   }
   if (storage instanceof Objects) storage.check(key);
   const place = `the object ${JSON.stringify(key)}`;
+  /** A success with the version that was to be replaced says nothing, unless the record was written again as it stood there. */
+  const readBack = async (body, etag, signal) => {
+    const { body: shown, etag: version } = (await unlessAborted(storage.get(key, { signal }), signal)) ?? {};
+    const bytes = typeof shown === 'string' ? new TextEncoder().encode(shown) : bytesOf(shown);
+    if (version === etag && bytes?.length === body.length && body.every((byte, at) => byte === bytes[at])) return;
+    throw new EdgelectError(`${place}: a write was answered with a success and the version before it, so something else than the store may have said it; read the object`, {
+      code: 'EDGELECT_UNKNOWN',
+    });
+  };
   const put = async (record, etag, signal) => {
     const body = new TextEncoder().encode(recordText(record));
     // What nobody reads would keep the group from a leader until an elector heals it.
     if (body.length > MAX_RECORD_BYTES) throw wrongOption('record', record, `has ${body.length} bytes as JSON, and a record at most ${MAX_RECORD_BYTES}`);
     const written = await unlessAborted(storage.putIfMatch(key, body, etag, { signal }), signal);
-    if (written) return { etag: validEtag(written) ?? null };
+    const version = validEtag(written ?? {}) ?? null;
+    if (written && etag !== null && version === etag) await readBack(body, etag, signal);
+    if (written) return { etag: version };
     const what = etag === null ? 'exists already' : 'is not what it was any more';
     throw new EdgelectError(`${place} ${what}: somebody else wrote it, or an earlier attempt of this write did; read it`, {
       code: 'EDGELECT_CONFLICT',

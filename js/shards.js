@@ -22,6 +22,8 @@ export class Shards {
   /** That of each shard, by its path: what an earlier session left running keeps the next one from its shard. */
   #works = new Map();
   /** While it runs. */
+  /** Answers while there is no session. */
+  #idle;
   #session = null;
   /** Why the last session ended, if not by a stop. */
   #failure = null;
@@ -147,7 +149,8 @@ export class Shards {
   }
 
   async handleRequest(request) {
-    const all = this.#session?.all ?? new Electors(this.#options);
+    // One for all questions: on Deno each has connections of its own.
+    const all = this.#session?.all ?? (this.#idle ??= new Electors(this.#options));
     return all.handleRequest(request);
   }
 
@@ -162,8 +165,9 @@ export class Shards {
     // Not all at once: whoever waits too long for its turn fails.
     const most = Math.min(this.#options.maxConnections ?? MOST_INITS, MOST_INITS);
     await Promise.all(Array.from({ length: most }, makes));
-    const worst = failed.find(({ code }) => code !== 'EDGELECT_EXISTS');
-    if (worst) throw worst;
+    // A signal may fire with any reason at all.
+    const worst = failed.findIndex((error) => error?.code !== 'EDGELECT_EXISTS');
+    if (worst >= 0) throw failed[worst];
     if (failed.length === this.#paths.length) throw failed[0];
   }
 

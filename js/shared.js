@@ -272,7 +272,7 @@ export class SharedBudget {
       this.#raw = ownWasm.call(({ RawBudget }) => new RawBudget(this.#limits, clock()));
       this.#instance = ownWasm.instance;
     }
-    return ownWasm.call(() => what(this.#raw));
+    return ownWasm.call(() => what(this.#raw), this.#instance);
   }
 
   /** In a turn of its own, in which many that have ended are one look. */

@@ -1,5 +1,6 @@
 // The wasm, and what became of it.
 import { EdgelectError } from './errors.js';
+import { hasSingleClock } from './host.js';
 
 export const trapError = (cause) =>
   new EdgelectError('the elector broke down inside; start() makes a new one', { code: 'EDGELECT_TRAP', cause });
@@ -17,6 +18,8 @@ export class Wasm {
   instance = 0;
   /** Whether a call is under way; an instance is not replaced under it. */
   #inside = false;
+  /** When that call began, on Workers. */
+  #beganMs = 0;
   #glue;
 
   /** `glue` is what wasm-bindgen made, initialised before the first call. */
@@ -26,9 +29,12 @@ export class Wasm {
 
   /** Calls into the wasm, with nothing but texts, numbers, flags and lists of texts of our own making; `work` is given the glue. What it
    * throws on purpose is a text of ours; anything else is a trap, after which its memory may be half-changed: nobody in it
-   * has authority any more, and the next call is made in a new instance. */
-  call(work) {
-    if (this.#inside) throw trapError(new Error('called from inside the wasm'));
+   * has authority any more, and the next call is made in a new instance. `instance` is that of the objects which `work` uses. */
+  call(work, instance) {
+    if (this.#inside) {
+      if (!this.#isLeftBehind()) throw trapError(new Error('called from inside the wasm'));
+      [this.#inside, this.broken] = [false, true];
+    }
     if (this.broken) {
       this.#endAllLater();
       try {
@@ -39,9 +45,11 @@ export class Wasm {
       this.instance += 1;
       this.broken = false;
     }
+    if (instance !== undefined && instance !== this.instance) throw trapError();
     let thrown;
     this.#inside = true;
     try {
+      if (hasSingleClock()) this.#beganMs = Date.now();
       return work(this.#glue);
     } catch (error) {
       // First of all, and taken back for a text of ours: in an exhausted stack nothing else may succeed.
@@ -54,6 +62,12 @@ export class Wasm {
       this.#inside = false;
     }
     throw this.broken ? trapError(thrown) : thrown;
+  }
+
+  /** Whether the call under way was ended from outside, because the CPU of its event was used up: nothing of it was unwound.
+   * The clock of Workers stands still within a call. */
+  #isLeftBehind() {
+    return hasSingleClock() && Date.now() !== this.#beganMs;
   }
 
   #endAllLater(cause) {

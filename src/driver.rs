@@ -571,7 +571,14 @@ pub async fn init<S: Store, H: Host>(
             InitStep::Done => return Ok(()),
             InitStep::Look => continue,
             // The operator's word is of now.
-            InitStep::Make if host.now().mono_ms - began_ms >= config.leader_timeout_ms => continue,
+            InitStep::Make
+                if host.now().mono_ms.saturating_sub(began_ms) >= config.leader_timeout_ms =>
+            {
+                if init.wrote() {
+                    continue;
+                }
+                return Err(InitError::Store(init.fault(store)));
+            }
             InitStep::Make => Condition::Absent,
             InitStep::Confirm(made, version) => {
                 confirm(&mut lease, *made);
@@ -646,14 +653,13 @@ impl Init {
         session: &str,
         shown: &Outcome,
     ) -> Result<InitStep, InitError> {
-        let wrote = self.made || self.last.is_some();
         match shown {
             Outcome::Missing if !self.made => Ok(InitStep::Make),
             Outcome::Missing => {
                 self.last = None;
                 Ok(InitStep::Look)
             }
-            Outcome::Unknown { .. } | Outcome::Rejected(_) if wrote => {
+            Outcome::Unknown { .. } | Outcome::Rejected(_) if self.wrote() => {
                 self.last = Some(shown.clone());
                 Ok(InitStep::Look)
             }
@@ -666,9 +672,18 @@ impl Init {
                     return Ok(InitStep::Confirm(lease.clone(), version.clone()));
                 }
                 let own = lease.session.as_deref() == Some(session);
-                // A member may have taken it since.
-                let started = wrote && (own || self.made) && !lease.in_grace();
-                if started { Ok(InitStep::Done) } else { Err(InitError::Exists) }
+                let ours = self.wrote() && (own || self.made);
+                match (ours, lease.in_grace()) {
+                    // A member may have taken it since.
+                    (true, false) => Ok(InitStep::Done),
+                    (true, true) => {
+                        let what = ": a member came between the two writes of `init`. The group is made, and nobody leads \
+                                    until its grace is over; nothing more is to be done";
+                        let message = [&store.describe(), what].concat();
+                        Err(InitError::Store(Fault::new(FaultKind::Nonsense, message)))
+                    }
+                    (false, _) => Err(InitError::Exists),
+                }
             }
             Outcome::Found { reading, .. } => Err(already_there(store, reading)),
             // No answer to a read, so that nothing is known of a record.
@@ -679,6 +694,11 @@ impl Init {
         }
     }
 
+    /// Whether a write has left, whatever became of it.
+    fn wrote(&self) -> bool {
+        self.made || self.last.is_some()
+    }
+
     /// Why it gave up.
     fn fault<S: Store>(self, store: &S) -> Fault {
         let what = match self.last {
@@ -687,6 +707,9 @@ impl Init {
                 ": refuses to write over what `init` has made; run it again"
             }
             Some(Outcome::Refused) => ": refused to create an absent object",
+            None if !self.made => {
+                ": took longer than `leaderTimeout` to say that there is no object, so that nothing was written; run `init` again"
+            }
             _ => ": says created, and shows no such object",
         };
         Fault::new(FaultKind::Nonsense, [&store.describe(), what].concat())

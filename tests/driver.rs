@@ -293,6 +293,46 @@ fn init_has_told_the_truth_whatever_became_of_its_two_writes() {
 }
 
 #[test]
+fn init_tells_of_a_member_that_came_between_its_two_writes() {
+    let memory = Memory::new(|| EPOCH_MS);
+    let writes = Cell::new(0);
+    let beneath = memory.clone();
+    let told = init_over(Through(async |operation| {
+        if matches!(operation, Operation::Write { .. }) {
+            writes.set(writes.get() + 1);
+            if writes.get() == 2 {
+                let reserved = r#"{"leaderID":"m","lastUpdated":"2026-11-18T11:06:40Z","term":5,"session":"m","sequence":1,"leaseMs":15000,"reserved":true}"#;
+                beneath.overwrite(Some(reserved.into()));
+            }
+        }
+        beneath.perform(operation).await
+    }));
+    let Err(InitError::Store(fault)) = told else { panic!("{told:?}") };
+    assert!(fault.message.contains("The group is made"), "{fault}");
+}
+
+#[test]
+fn init_that_a_slow_store_keeps_from_writing_says_so() {
+    let (host, config) = (Virtual::default(), Config { leader_timeout_ms: 1_000, ..config() });
+    let slow = Through(async |operation| {
+        assert!(matches!(operation, Operation::Read { .. }), "the operator's word is of before");
+        host.sleep(1_500).await;
+        undated(Outcome::Missing)
+    });
+    let mut init = pin!(driver::init(&slow, &host, &config));
+    let told = block_on(async {
+        loop {
+            if let Poll::Ready(told) = poll!(&mut init) {
+                return told;
+            }
+            host.now_ms.set(host.now_ms.get() + 100);
+        }
+    });
+    let Err(InitError::Store(fault)) = told else { panic!("{told:?}") };
+    assert!(fault.message.ends_with("nothing was written; run `init` again"), "{fault}");
+}
+
+#[test]
 fn init_completes_what_another_has_left() {
     let memory = Memory::new(|| EPOCH_MS);
     let made = r#"{"leaderID":"i","lastUpdated":"0001-01-01T00:00:00Z","term":5,"session":"i","sequence":1,"leaseMs":15000}"#;

@@ -56,9 +56,18 @@ use crate::store::{
 };
 use crate::text::{first, quoted};
 
-/// Where Route 53 is, and the only region that its signatures name.
+/// Where Route 53 is.
 const HOST: &str = "route53.amazonaws.com";
-const REGION: &str = "us-east-1";
+
+/// The one region that signatures name, in each of AWS's partitions.
+fn region(endpoint: Option<&str>) -> &'static str {
+    let endpoint = endpoint.unwrap_or(HOST).trim_end_matches('/').to_ascii_lowercase();
+    match endpoint {
+        china if china.ends_with("route53.amazonaws.com.cn") => "cn-northwest-1",
+        government if government.ends_with("route53.us-gov.amazonaws.com") => "us-gov-west-1",
+        _ => "us-east-1",
+    }
+}
 
 /// For how long a record that is provably old is not shown, in milliseconds.
 const OLD_MS: u64 = 600_000;
@@ -223,7 +232,8 @@ impl Route53 {
     pub fn new(config: Route53Config) -> Result<Self, ConfigError> {
         let (zone, name) = config.check()?;
         let endpoint = config.endpoint.as_deref();
-        let service = Service::new("route53", endpoint, Some(REGION), |_| HOST.to_owned())?;
+        let service =
+            Service::new("route53", endpoint, Some(region(endpoint)), |_| HOST.to_owned())?;
         Ok(Self { service, config, zone, name, learned: RefCell::default() })
     }
 

@@ -129,6 +129,20 @@ fn a_read_asks_for_one_record_set_from_this_name_on_signed_for_the_services_one_
 }
 
 #[test]
+fn each_partition_of_aws_has_its_one_region() {
+    for (host, region) in [
+        ("route53.amazonaws.com.cn", "cn-northwest-1"),
+        ("route53.us-gov.amazonaws.com", "us-gov-west-1"),
+        ("route53.amazonaws.com", "us-east-1"),
+    ] {
+        let endpoint = Some(format!("https://{host}/"));
+        let store = Route53::new(Route53Config { endpoint, ..config() }).unwrap();
+        let authorization = header(&sent(&store, read()), "authorization").unwrap().to_owned();
+        assert!(authorization.contains(&format!("/{region}/route53/")), "{authorization}");
+    }
+}
+
+#[test]
 fn a_create_creates_and_an_update_deletes_what_was_read_and_creates() {
     let batch = |operation| {
         let request = sent(&store(), operation);

@@ -215,7 +215,9 @@ fn an_endpoint_that_names_the_bucket_is_refused() {
         "https://jobs.account.r2.cloudflarestorage.com",
         "https://s3.eu-west-1.amazonaws.com/jobs/",
         "https://jobs.s3.eu-west-1.amazonaws.com",
+        "https://jobs.s3.cn-north-1.amazonaws.com.cn",
         "https://jobs.nyc3.digitaloceanspaces.com",
+        "https://jobs.fsn1.your-objectstorage.com",
         "https://store.example/s3/jobs",
     ] {
         let config = S3Config { endpoint: Some(endpoint.to_owned()), ..config() };
@@ -608,7 +610,9 @@ fn c23_unchanged_is_only_what_was_asked_and_still_has_that_version() {
     let not_modified = |etag: &str| response(304, &[("etag", etag)], "");
     let same = [response(304, &[], ""), not_modified(ETAG), not_modified(&weak)];
     mean(store, &[read_unless(&version())], same, Unchanged);
-    let other = [not_modified("\"other\"")];
+    let two = response(304, &[("etag", ETAG), ("etag", "\"other\"")], "");
+    let joined = not_modified(&format!("{ETAG}, \"other\""));
+    let other = [not_modified("\"other\""), not_modified("W/\"other\""), two, joined];
     mean(store, &[read_unless(&version())], other, Rejected(FaultKind::Nonsense));
     mean(store, &[read()], [response(304, &[], "")], Rejected(FaultKind::Nonsense));
 }

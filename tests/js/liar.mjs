@@ -22,7 +22,8 @@ const TO_PUTS = {
  * - `forbids`: 403 to each PUT; `between`: 409 to each; `vanished`, `elsewhere`, `gateway`: 404 to each, of no key, of no access point, with
  *   a page; `cache`: 304 to each; `terse`: 412 to each, without a document; `lists`: 403 to a GET of what is missing, as without the right to list;
  * - `unwell`: 503 to everything; `silent`: no answer at all;
- * - `portal`: 200 and a page to everything, with the headers of a store; `nameless`: no ETag to a PUT. */
+ * - `portal`: 200 and a page to everything, with the headers of a store; `nameless`: no ETag to a PUT;
+ * - `echoes`: keeps a PUT over a version to itself, and answers 200 and that version. */
 export const startLiar = async (manner) => {
   const objects = new Map();
   const [seen, signed] = [[], []];
@@ -50,6 +51,7 @@ async function answered(objects, manner, { method, url, headers, body }) {
   }
   if (TO_PUTS[manner]) return TO_PUTS[manner];
   if (headers['if-none-match'] === '*' ? found : headers['if-match'] !== etag) return refusal(412, 'PreconditionFailed');
+  if (manner === 'echoes' && headers['if-match']) return { status: 200, headers: { etag } };
   // Longer than a busy machine takes between two requests that were sent at once.
   if (manner === 'racy') await new Promise((resolve) => setTimeout(resolve, 20));
   objects.set(url, { body, modified: new Date() });

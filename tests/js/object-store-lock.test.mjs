@@ -95,6 +95,18 @@ test('a conflict is what the store says of the condition, what is not known is t
   await assert.rejects(over(storage, 'ha/leader').get(), { code: 'EDGELECT_STORE', message: /no credentials today/ });
 });
 
+test('a success with the version that was to be replaced is believed only where the record was written again as it stood', async () => {
+  const options = { bucket: 'jobs', region: 'us-east-1', credentials: { accessKeyId: 'the-id', secretAccessKey: 'the-secret' } };
+  for (const [manner, code] of [['echoes', 'EDGELECT_UNKNOWN'], ['honest', undefined]]) {
+    const { endpoint } = await kept(startLiar(manner));
+    const lock = over(new S3Storage({ ...options, endpoint }), 'ha/leader');
+    const { etag } = await lock.create(record('a'));
+    assert.deepEqual(await lock.update(etag, record('a')), { etag }, manner);
+    const updating = lock.update(etag, record('b')).then(() => undefined, (error) => error.code);
+    assert.equal(await updating, code, manner);
+  }
+});
+
 test('a signal ends the waiting, also for a storage that does not know it', async () => {
   const never = () => new Promise(() => {});
   const lock = over({ get: never, putIfMatch: never }, 'x');

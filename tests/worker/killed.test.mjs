@@ -73,11 +73,41 @@ const statusAfter = (reading) => {
   return { killed: run('globalThis.reached'), status: run('globalThis.status') };
 };
 
+const WASM_OF_NPM = buildSync({ entryPoints: [inRoot('js/wasm.js')], bundle: true, format: 'iife', globalName: 'npm', write: false, logLevel: 'silent' }).outputFiles[0].text;
+
+/** What calls into the npm package's wasm give after one was ended within it: in the same instant, and later, by an object of before. */
+const callsAfter = (userAgent) => {
+  const context = vm.createContext({ navigator: { userAgent } });
+  const run = (code, limit) => vm.runInContext(code, context, limit);
+  run(`${WASM_OF_NPM} let clock = 1795244292000, resets = 0;
+    globalThis.Date = class extends Date { static now() { return clock; } };
+    const wasm = new npm.Wasm({ __wbg_reset_state() { resets += 1; } });
+    const told = (...call) => { try { return wasm.call(...call); } catch ({ code, cause }) { return [code, cause?.message ?? null]; } };`);
+  try {
+    run('wasm.call(() => { for (;;); }, 0)', { timeout: LIMIT_MS });
+  } catch (error) {
+    if (error.code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error;
+  }
+  const calls = ["told(() => 'at once')", "clock += 1, told(() => 'of before', 0)", "told(() => 'anew', 1)", 'told(() => told(() => 7))', '[resets, wasm.instance]'];
+  return calls.map((call) => run(call));
+};
+
 // In a process of its own: Node's test runner does not survive an end that runs no `finally`.
-if (process.argv[2] === CHILD) console.log(JSON.stringify(POINTS.map(statusAfter)));
+if (process.argv[2] === CHILD) {
+  const npm = ['Cloudflare-Workers', 'Node.js/24'].map(callsAfter);
+  console.log(JSON.stringify({ ends: POINTS.map(statusAfter), npm }));
+}
 else {
+  let told;
+  const child = () => (told ??= JSON.parse(execFileSync(process.execPath, [fileURLToPath(import.meta.url), CHILD], { encoding: 'utf8', timeout: 120_000 })));
+
+  test('the npm package on Workers has a new instance after an event was ended within the old one, and elsewhere no call is ended so', () => {
+    const inside = ['EDGELECT_TRAP', 'called from inside the wasm'];
+    assert.deepEqual(child().npm, [[inside, ['EDGELECT_TRAP', null], 'anew', inside, [1, 1]], [inside, inside, inside, inside, [0, 0]]]);
+  });
+
   test('the isolate of an event that was ended in mid-turn answers the next one', () => {
-    const ends = JSON.parse(execFileSync(process.execPath, [fileURLToPath(import.meta.url), CHILD], { encoding: 'utf8', timeout: 120_000 }));
+    const { ends } = child();
     assert.match(built, ASKS);
     for (const sign of [1, -1]) assert.ok(ends.some(({ killed }, at) => killed && POINTS[at] * sign > 0), `none was killed: ${sign}`);
     assert.deepEqual(ends.map(({ status }) => status), POINTS.map(() => 404));

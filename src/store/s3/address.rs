@@ -30,13 +30,19 @@ pub struct S3Config {
 }
 
 /// Below these a bucket may have a host of its own, which would name it twice.
-const HOSTS_OF_BUCKETS: [&str; 6] = [
+const HOSTS_OF_BUCKETS: [&str; 12] = [
     ".amazonaws.com",
+    ".amazonaws.com.cn",
     ".r2.cloudflarestorage.com",
     "storage.googleapis.com",
     ".digitaloceanspaces.com",
     ".backblazeb2.com",
     ".wasabisys.com",
+    ".your-objectstorage.com",
+    ".linodeobjects.com",
+    ".scw.cloud",
+    ".aliyuncs.com",
+    ".myqcloud.com",
 ];
 
 /// A configuration that was found good.
