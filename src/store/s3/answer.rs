@@ -103,7 +103,7 @@ impl Exchange {
                 ),
             },
             // Another version than the one we asked about was not seen unchanged (S6).
-            (304, Some(unless)) if tag(&heard.response).is_none_or(|found| same(found, unless)) => {
+            (304, Some(unless)) if version.as_ref().is_none_or(|found| same(found, unless)) => {
                 Outcome::Unchanged
             }
             (304, _) => reject(FaultKind::Nonsense, "nothing was asked that this could answer"),
@@ -335,19 +335,14 @@ pub(super) fn store_time_ms(heard: &Heard) -> Option<u64> {
 
 /// The one ETag of an answer, byte for byte, if it can serve as a condition.
 fn version(response: &Response) -> Option<Version> {
-    let text = tag(response)?;
-    is_version(text).then(|| Version(text.to_owned()))
-}
-
-/// What an answer says that the ETag is, nothing of which may be usable; empty where it says more than one.
-fn tag(response: &Response) -> Option<&str> {
     let text = request::text(response.headers(), "etag")?;
-    Some(if request::count(response.headers(), "etag") == 1 { text } else { "" })
+    (request::count(response.headers(), "etag") == 1 && is_version(text))
+        .then(|| Version(text.to_owned()))
 }
 
-/// Whether these are one ETag. Something on the way may take the quotes away or add them, or call it weak.
-fn same(tag: &str, version: &Version) -> bool {
-    tag.trim_start_matches("W/").trim_matches('"') == version.0.trim_matches('"')
+/// Whether these are one ETag. Something on the way may take the quotes away or add them.
+fn same(one: &Version, other: &Version) -> bool {
+    one.0.trim_matches('"') == other.0.trim_matches('"')
 }
 
 /// Whether a text is one strong ETag. Some stores leave the quotes out. Weak ones never match an `If-Match`, and
