@@ -73,6 +73,11 @@ impl Election {
         self.not_before_ms = 0;
     }
 
+    /// The read that has shown the record left then; by a single clock that stepped back since, at the latest now.
+    fn note_sent(&mut self, now: Now, sent: Now) {
+        self.seen_sent = Now { mono_ms: sent.mono_ms.min(now.mono_ms), ..sent };
+    }
+
     /// Nobody knows how long ago these writes left: they may be recognised, but grant nothing (S11).
     pub(super) fn void_anchors(&mut self) {
         for attempt in &mut self.unresolved {
@@ -351,7 +356,7 @@ impl Election {
         let facts = Facts { last_modified_ms: None, ..*facts };
         observation.shown(&self.clocks, now, &facts, drift, None);
         if self.clocks.shows_present(&facts) {
-            self.seen_sent = sent;
+            self.note_sent(now, sent);
         }
         if self.problem.is_none()
             && let Seen::Record { reading, .. } = &self.seen
@@ -604,7 +609,7 @@ impl Election {
         let unread_ms = sent.mono_ms.saturating_sub(self.seen_sent.mono_ms);
         let put_off_ms = if observation.is_new(now) { unread_ms } else { 0 };
         if self.clocks.shows_present(facts) {
-            self.seen_sent = sent;
+            self.note_sent(now, sent);
         }
         let dated = observation.has_store_clock(&self.clocks);
         self.grace = self.grace.take().filter(|grace| grace.version == observation.version);

@@ -3,9 +3,9 @@
 use edgelect::Settings;
 use edgelect::election::{Event, Input, LostReason, Problem, Step};
 use edgelect::lease::{Lease, MAX_TERM, OperatorRequest, Stamp};
-use edgelect::store::Outcome;
+use edgelect::store::{Facts, Outcome};
 
-use crate::alone::told::{AT_MS, Alone, matching, settings, text, tombstone};
+use crate::alone::told::{AT_MS, Alone, found, matching, record, settings, text, tombstone};
 
 #[test]
 fn s2_over_the_highest_number_there_is_no_next_term() {
@@ -247,4 +247,33 @@ fn s11_a_claim_over_a_store_that_takes_no_time_waits_for_the_clock_to_move() {
     assert_eq!((over, again.term > claimed.term), (matching("\"c\""), true));
     alone.written("\"d\"");
     assert!(alone.leads());
+}
+
+/// Over epochs an age counts up to the last read that shows the present. One that left before a single clock stepped back
+/// seems to have left after what is measured anew from there.
+#[test]
+fn s11_a_read_that_left_before_a_step_of_the_clock_proves_no_age_after_it() {
+    let mut alone = Alone::with_one_clock();
+    alone.election.condition_covers_version(false);
+    let (stepped_ms, mut sequence) = (40_000, 0);
+    while alone.ms < 60_000 {
+        alone.reads();
+        sequence += 1;
+        alone.found(&format!("\"{sequence}\""), &record("other", sequence, ""));
+    }
+    alone.reads();
+    alone.ms -= stepped_ms;
+    let date = |alone: &Alone| Some((alone.store_ms() + stepped_ms) / 1_000 * 1_000);
+    let body = found("\"last\"", &record("other", sequence + 1, ""));
+    alone.answer_with(body.clone(), |alone| Facts { date_ms: date(alone), ..Facts::default() });
+    while alone.ms < 90_000 {
+        match alone.step() {
+            Step::Read { .. } => alone.answer_with(body.clone(), |alone| Facts {
+                date_ms: date(alone),
+                relayed: true,
+                ..Facts::default()
+            }),
+            step => panic!("at {} ms, over what is behind a cache: {step:?}", alone.ms),
+        }
+    }
 }
