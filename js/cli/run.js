@@ -26,7 +26,12 @@ async function campaign(runner, { wait: given, nonblock, restart, conflictExitCo
     else if (waiting && waiting.reason !== 'lease') runner.tellWaiting(waiting);
     runner.end(error ? EXIT.failed : conflictExitCode);
   };
-  const timer = wait === undefined ? undefined : setTimeout(giveUp, Math.min(wait, LONGEST_TIMER_MS));
+  let timer;
+  const waits = (leftMs) => {
+    const ms = Math.min(leftMs, LONGEST_TIMER_MS);
+    timer = setTimeout(() => (leftMs > ms ? waits(leftMs - ms) : giveUp()), ms);
+  };
+  if (wait !== undefined) waits(wait);
   if (nonblock) {
     runner.onError = giveUp;
     runner.onStatus = ({ waiting }) => {

@@ -38,6 +38,9 @@ const say = (line) => {
   }
 };
 
+/** Within what time two of one signal are one. */
+const SAME_SIGNAL_MS = 500;
+
 export class Runner {
   elector;
   /** Hears each status. */
@@ -52,6 +55,8 @@ export class Runner {
   #child;
   /** Why nothing is to be begun any more, and with which exit code. */
   #ending;
+  /** When each signal came last. */
+  #signalledMs = {};
   #over = new AbortController();
   /** The problem that was told last. */
   #told;
@@ -188,6 +193,10 @@ export class Runner {
 
   #onSignal(name) {
     const ends = ENDS.includes(name);
+    const beforeMs = this.#signalledMs[name] ?? -Infinity;
+    this.#signalledMs[name] = performance.now();
+    // npm and npx pass on what the terminal has sent to their whole group.
+    if (ends && this.#signalledMs[name] - beforeMs < SAME_SIGNAL_MS) return;
     this.tell('signal', { signal: name });
     if (this.#child) this.#child.signal(name, { ends });
     else if (this.#ending?.signal && ends) this.#leave(codeOfSignal(name), name);

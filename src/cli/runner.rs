@@ -40,6 +40,8 @@ const MOMENT_MS: u64 = 1_000;
 const PATIENCE_MS: u64 = 10_000;
 /// How long the last look at the lease may take.
 const TELL_MS: u64 = 1_000;
+/// Within what time two of one signal are one.
+const SAME_SIGNAL_MS: u64 = 500;
 /// After these no command is begun.
 const ENDS: [Signal; 3] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGQUIT];
 /// Those that others have a process ignore.
@@ -122,6 +124,8 @@ pub struct Runner {
     signals: RefCell<Vec<(Signal, unix::Signal)>>,
     current: RefCell<Option<Rc<Run>>>,
     ending: Cell<Option<Ending>>,
+    /// The newest signal but SIGCHLD, and when it came.
+    signalled: Cell<Option<(Signal, u64)>>,
     waits_for: Cell<Option<Waiting>>,
 }
 
@@ -175,6 +179,7 @@ impl Runner {
             signals: RefCell::new(signals.map_err(machine)?),
             current: RefCell::default(),
             ending: Cell::default(),
+            signalled: Cell::default(),
             waits_for: Cell::default(),
             host,
             lines,
@@ -353,6 +358,13 @@ impl Runner {
             return;
         }
         let ends = ENDS.contains(&signal);
+        let now_ms = self.host.now().mono_ms;
+        // What starts programs may pass on what the terminal has sent to its whole group.
+        let before = self.signalled.replace(Some((signal, now_ms)));
+        let same = before.filter(|(one, ms)| *one == signal && now_ms - ms < SAME_SIGNAL_MS);
+        if ends && same.is_some() {
+            return;
+        }
         self.tell("signal", json!({ "signal": signal.as_str() }), None);
         let code = 128 + signal as i32;
         match &run {

@@ -228,13 +228,24 @@ test('a command that ignores SIGTERM gets SIGKILL after --kill-after or at the s
     await until(() => read().length > 0);
     for (let left = times; left > 0; left -= 1) {
       leader.kill('SIGTERM');
-      await pause(100);
+      await pause(700);
     }
     const startMs = performance.now();
     assert.deepEqual(await leader.ended, { code: 137, signal: null });
     soon(startMs);
     assert.ok(isReleased());
   }
+});
+
+test('a signal that comes twice at once, as npm passes Ctrl-C on, is one: the command has its time', async () => {
+  const { run, read, isReleased } = await newGroup();
+  const leader = run(sh('trap "sleep 0.5; exit 7" INT; echo > "$FILE"; while :; do sleep 0.05; done'));
+  await until(() => read().length > 0);
+  leader.kill('SIGINT');
+  await pause(50);
+  leader.kill('SIGINT');
+  assert.deepEqual(await leader.ended, { code: 7, signal: null });
+  assert.ok(isReleased());
 });
 
 test('what a command leaves behind ends before the lease is released, on Linux also out of its group', async () => {
