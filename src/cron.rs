@@ -100,11 +100,13 @@ pub fn check(cron: &str, config: &Config, schedule: &Schedule) -> Result<(), Con
         return refuse("EDGELECT_LEADER_TIMEOUT", config.leader_timeout_ms, &rule);
     }
     let Some(period_ms) = schedule.period_ms else { return Ok(()) };
-    if period_ms < least_ms || (even && !period_ms.is_multiple_of(least_ms)) {
+    // By a longer one a slot that nobody claimed would not be missed.
+    let longer = period_ms > least_ms && schedule.missed != Missed::Skip;
+    if period_ms < least_ms || (even && (longer || !period_ms.is_multiple_of(least_ms))) {
         let rule = format!(
-            "the trigger {shown} has a slot every {least} ms: set that, or a multiple, or jobs \
-             would run for slots that nobody scheduled; with several triggers set EDGELECT_CRON \
-             to the one that is meant"
+            "the trigger {shown} has a slot every {least} ms: set that, or slots that were missed \
+             would be counted wrongly; with several triggers set EDGELECT_CRON to the one that is \
+             meant"
         );
         return refuse("EDGELECT_PERIOD", period_ms, &rule);
     }
@@ -203,7 +205,8 @@ mod tests {
             ("0 * * * *", 15_000, Some(60_000), AtMostOnce, Some(PERIOD)),
             ("0 * * * *", 15_000, Some(3_600_000), AtLeastOnce, None),
             ("0 * * * *", 15_000, Some(5_400_000), AtLeastOnce, Some(PERIOD)),
-            ("0 * * * *", 15_000, Some(7_200_000), AtLeastOnce, None),
+            ("0 * * * *", 15_000, Some(7_200_000), AtLeastOnce, Some(PERIOD)),
+            ("0 * * * *", 15_000, Some(7_200_000), AtMostOnce, None),
             ("0 9-17 * * *", 15_000, Some(3_600_000), AtLeastOnce, Some(PERIOD)),
             ("0 9-17 * * *", 15_000, Some(3_600_000), AtMostOnce, None),
             ("0 3 * * MON", 15_000, Some(604_800_000), AtLeastOnce, None),

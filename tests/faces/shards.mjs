@@ -74,8 +74,9 @@ export class Sharer extends Face {
 
   async live() {
     const { chance, schedule, runtime } = this;
-    // Once by one of them, as somebody who begins does.
-    for (let left = this.name === 'S0' ? 5 : 0; left > 0; left -= 1) await this.#shards.init().catch(({ code }) => schedule.count(`shards init ${code}`));
+    // Once by one of them, as somebody who begins does, or by nobody.
+    const inits = this.name === 'S0' && !chance.oneIn(4);
+    for (let left = inits ? 5 : 0; left > 0; left -= 1) await this.#shards.init().catch(({ code }) => schedule.count(`shards init ${code}`));
     for (;;) {
       await runtime.sleep(1 + chance.below(schedule.leaseMs / 2));
       if (schedule.over) return;
