@@ -25,12 +25,20 @@ export const objectStoreLock = (options) => {
   const place = `the object ${JSON.stringify(key)}`;
   /** A success with the version that was to be replaced says nothing, unless the record was written again as it stood there. */
   const readBack = async (body, etag, signal) => {
-    const { body: shown, etag: version } = (await unlessAborted(storage.get(key, { signal }), signal)) ?? {};
+    const unknown = (cause) => new EdgelectError(`${place}: a write was answered with a success and the version before it, so something else than the store may have said it; read the object`, {
+      code: 'EDGELECT_UNKNOWN', cause,
+    });
+    let found;
+    try {
+      found = await unlessAborted(storage.get(key, { signal }), signal);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      throw unknown(error);
+    }
+    const { body: shown, etag: version } = found ?? {};
     const bytes = typeof shown === 'string' ? new TextEncoder().encode(shown) : bytesOf(shown);
     if (version === etag && bytes?.length === body.length && body.every((byte, at) => byte === bytes[at])) return;
-    throw new EdgelectError(`${place}: a write was answered with a success and the version before it, so something else than the store may have said it; read the object`, {
-      code: 'EDGELECT_UNKNOWN',
-    });
+    throw unknown();
   };
   const put = async (record, etag, signal) => {
     const body = new TextEncoder().encode(recordText(record));

@@ -269,6 +269,7 @@ export class SharedBudget {
     if (!this.#raw || ownWasm.broken || this.#instance !== ownWasm.instance) {
       // Whoever waited ended with the instance.
       this.#waiting.clear();
+      this.#looks = false;
       this.#raw = ownWasm.call(({ RawBudget }) => new RawBudget(this.#limits, clock()));
       this.#instance = ownWasm.instance;
     }
@@ -277,7 +278,8 @@ export class SharedBudget {
 
   /** In a turn of its own, in which many that have ended are one look. */
   #lookSoon() {
-    if (this.#looks) return;
+    // An event of a Worker that is ended from outside drops what it has queued.
+    if (this.#looks && !hasSingleClock()) return;
     this.#looks = true;
     void Promise.resolve().then(() => {
       this.#looks = false;

@@ -672,18 +672,9 @@ impl Init {
                     return Ok(InitStep::Confirm(lease.clone(), version.clone()));
                 }
                 let own = lease.session.as_deref() == Some(session);
-                let ours = self.wrote() && (own || self.made);
-                match (ours, lease.in_grace()) {
-                    // A member may have taken it since.
-                    (true, false) => Ok(InitStep::Done),
-                    (true, true) => {
-                        let what = ": a member came between the two writes of `init`. The group is made, and nobody leads \
-                                    until its grace is over; nothing more is to be done";
-                        let message = [&store.describe(), what].concat();
-                        Err(InitError::Store(Fault::new(FaultKind::Nonsense, message)))
-                    }
-                    (false, _) => Err(InitError::Exists),
-                }
+                // A member may have taken it since.
+                let started = self.wrote() && (own || self.made) && !lease.in_grace();
+                if started { Ok(InitStep::Done) } else { Err(InitError::Exists) }
             }
             Outcome::Found { reading, .. } => Err(already_there(store, reading)),
             // No answer to a read, so that nothing is known of a record.

@@ -104,6 +104,8 @@ pub fn step_ms(config: &Config) -> u64 {
 fn view(election: &Election, now: Now, stale_ms: u64) -> View {
     match election.holder(now) {
         Holder::Me => View::Mine,
+        // It is not read again before that is over.
+        Holder::Coming if election.in_own_grace(now) => View::Coming,
         _ if election.unheard_ms(now) > stale_ms => View::Unknown,
         Holder::Unknown => View::Unknown,
         Holder::Coming => View::Coming,

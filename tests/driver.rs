@@ -293,25 +293,6 @@ fn init_has_told_the_truth_whatever_became_of_its_two_writes() {
 }
 
 #[test]
-fn init_tells_of_a_member_that_came_between_its_two_writes() {
-    let memory = Memory::new(|| EPOCH_MS);
-    let writes = Cell::new(0);
-    let beneath = memory.clone();
-    let told = init_over(Through(async |operation| {
-        if matches!(operation, Operation::Write { .. }) {
-            writes.set(writes.get() + 1);
-            if writes.get() == 2 {
-                let reserved = r#"{"leaderID":"m","lastUpdated":"2026-11-18T11:06:40Z","term":5,"session":"m","sequence":1,"leaseMs":15000,"reserved":true}"#;
-                beneath.overwrite(Some(reserved.into()));
-            }
-        }
-        beneath.perform(operation).await
-    }));
-    let Err(InitError::Store(fault)) = told else { panic!("{told:?}") };
-    assert!(fault.message.contains("The group is made"), "{fault}");
-}
-
-#[test]
 fn init_that_a_slow_store_keeps_from_writing_says_so() {
     let (host, config) = (Virtual::default(), Config { leader_timeout_ms: 1_000, ..config() });
     let slow = Through(async |operation| {

@@ -55,8 +55,8 @@ export class Runner {
   #child;
   /** Why nothing is to be begun any more, and with which exit code. */
   #ending;
-  /** When each signal came last. */
-  #signalledMs = {};
+  /** The newest signal that ends the command, and when it came. */
+  #signalled = {};
   #over = new AbortController();
   /** The problem that was told last. */
   #told;
@@ -193,10 +193,12 @@ export class Runner {
 
   #onSignal(name) {
     const ends = ENDS.includes(name);
-    const beforeMs = this.#signalledMs[name] ?? -Infinity;
-    this.#signalledMs[name] = performance.now();
-    // npm and npx pass on what the terminal has sent to their whole group.
-    if (ends && this.#signalledMs[name] - beforeMs < SAME_SIGNAL_MS) return;
+    if (ends) {
+      const { name: before, atMs } = this.#signalled;
+      // npm and npx pass on what the terminal has sent to their whole group.
+      if (name === before && performance.now() - atMs < SAME_SIGNAL_MS) return;
+      this.#signalled = { name, atMs: performance.now() };
+    }
     this.tell('signal', { signal: name });
     if (this.#child) this.#child.signal(name, { ends });
     else if (this.#ending?.signal && ends) this.#leave(codeOfSignal(name), name);

@@ -124,7 +124,7 @@ pub struct Runner {
     signals: RefCell<Vec<(Signal, unix::Signal)>>,
     current: RefCell<Option<Rc<Run>>>,
     ending: Cell<Option<Ending>>,
-    /// The newest signal but SIGCHLD, and when it came.
+    /// The newest signal that ends the command, and when it came.
     signalled: Cell<Option<(Signal, u64)>>,
     waits_for: Cell<Option<Waiting>>,
 }
@@ -360,10 +360,13 @@ impl Runner {
         let ends = ENDS.contains(&signal);
         let now_ms = self.host.now().mono_ms;
         // What starts programs may pass on what the terminal has sent to its whole group.
-        let before = self.signalled.replace(Some((signal, now_ms)));
-        let same = before.filter(|(one, ms)| *one == signal && now_ms - ms < SAME_SIGNAL_MS);
-        if ends && same.is_some() {
-            return;
+        let before =
+            self.signalled.get().filter(|(one, ms)| *one == signal && now_ms - ms < SAME_SIGNAL_MS);
+        if ends {
+            if before.is_some() {
+                return;
+            }
+            self.signalled.set(Some((signal, now_ms)));
         }
         self.tell("signal", json!({ "signal": signal.as_str() }), None);
         let code = 128 + signal as i32;

@@ -173,7 +173,8 @@ impl Election {
     }
 
     pub(super) fn slots_over(&mut self, why: SlotsOver) {
-        let covered = self.has_covered();
+        let fails = why == SlotsOver::Budget && self.fault().is_some();
+        let covered = self.has_covered(fails);
         let own = self.own_record().cloned();
         let Some(trigger) = self.trigger.as_mut().filter(|_| !self.finished) else { return };
         let why = trigger.told(why, covered, own.as_ref());
@@ -183,11 +184,11 @@ impl Election {
     }
 
     /// Whether the newest record is this session's own word that the trigger's slot counts as claimed.
-    pub(super) fn has_covered(&self) -> bool {
+    pub(super) fn has_covered(&self, fails: bool) -> bool {
         let (Some(trigger), Some((_, lease))) = (&self.trigger, self.record()) else {
             return false;
         };
-        trigger.has_covered(lease, &self.session)
+        trigger.has_covered(lease, &self.session, fails)
     }
 
     /// The newest record, if this session wrote it.

@@ -115,6 +115,12 @@ impl Election {
         }
     }
 
+    /// Whether nobody may claim the record that this session has made, because its grace is not over.
+    pub fn in_own_grace(&self, now: Now) -> bool {
+        let left = |grace: &super::Grace| self.clocks.passed_ms(now, grace.since) < grace.length_ms;
+        self.grace.as_ref().is_some_and(left)
+    }
+
     /// For how long neither the store nor a peer has said anything new of the record, in milliseconds.
     pub fn unheard_ms(&self, now: Now) -> u64 {
         now.mono_ms.saturating_sub(self.seen_sent.mono_ms.max(self.peers.moved_ms()))

@@ -340,9 +340,9 @@ impl Trigger {
 
     /// Whether a record is this session's own word that the trigger's slot counts as claimed, also where a `Date` that
     /// came later shows that it was said by a wrong clock.
-    pub fn has_covered(&self, lease: &Lease, session: &str) -> bool {
-        // One that it has made, which no trigger claims that slot over.
-        let made = lease.in_grace();
+    /// A record that it has made is one such, unless what failed is to be told in its place: no trigger claims that slot over it.
+    pub fn has_covered(&self, lease: &Lease, session: &str, fails: bool) -> bool {
+        let made = lease.in_grace() && !fails;
         let own = lease.session.as_deref() == Some(session) && (lease.released() || made);
         let covers = |own_ms| lease.slot >= Some(own_ms) && !self.begun.contains(&own_ms);
         own && lease.slot_done == Some(true) && self.slot_ms.is_some_and(covers)

@@ -437,6 +437,20 @@ fn s7_the_second_slot_of_a_new_group_runs() {
     assert!(claim.acquired.is_some(), "{claim:?}");
 }
 
+/// What gets in the way is the store, whatever it has made before.
+#[test]
+fn a_trigger_whose_store_fails_in_the_grace_of_a_new_group_says_so() {
+    let mut alone = trigger("me", HostClock::Two, skipping(SLOT_MS));
+    alone.ms = SLOT_MS - AT_MS;
+    let reserved = alone.makes();
+    alone.reads();
+    alone.shows("\"r\"", &reserved);
+    while alone.step() != Step::Finished {
+        alone.silence();
+    }
+    assert_eq!(over(&alone.events()), Some(SlotsOver::Budget));
+}
+
 /// The next trigger covers this slot, too: it does not know what ran before.
 #[test]
 fn a_trigger_that_is_stopped_in_the_grace_of_a_new_group_says_that_its_slot_never_runs() {
