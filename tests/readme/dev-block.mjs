@@ -2,7 +2,7 @@
 import fs from 'node:fs';
 
 const PAGE = new URL('../../docs/worker.md', import.meta.url);
-const BLOCK = /^```\ncurl '(http:\/\/127\.0\.0\.1:(\d+)\/[^']+)' & .*\nsleep (\d+); curl (http:\/\/127\.0\.0\.1:\d+\/\S+)\n(\{.*\})\n```$/m;
+const BLOCK = /^```\ncurl '(http:\/\/127\.0\.0\.1:(\d+)\/[^']+)' & .*\nsleep (\d+); curl (http:\/\/127\.0\.0\.1:\d+\/\S+)\n# (\{.*\})\n```$/m;
 
 /** Its two URLs and their port, how long it waits between them, and the fields of the answer that are the same each time. */
 export const devBlock = () => {
