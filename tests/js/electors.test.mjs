@@ -304,6 +304,10 @@ test('a stop with a wrong option stops all groups, and then says so', async () =
   await assert.rejects(runtime.passing(electors.remove('tenants/0', { parked: true })), { code: 'EDGELECT_CONFIG', field: 'parked' });
   assert.equal(electors.size, 2, 'it is stopped and taken off');
   await assert.rejects(electorsOf({ storage: new MemoryStorage() }).stop({ relase: false }), { code: 'EDGELECT_CONFIG', field: 'relase' });
+  const leading = await allLead(namesOf(2));
+  const options = { get park() { throw new RangeError('no park'); } };
+  await assert.rejects(runtime.passing(leading.electors.stop(options)), { message: 'no park' });
+  assert.equal(leading.released().length, 2);
 });
 
 test('work that was there when all of them were stopped ends, though somebody leads once more meanwhile', async () => {

@@ -49,6 +49,16 @@ test('shards are initialized a few at a time', async () => {
   await assert.rejects(passing(make()), { code: 'EDGELECT_EXISTS' });
 });
 
+test('an init that is aborted rejects by any reason', async () => {
+  for (const reason of ['', 0, null, new Error('enough')]) {
+    const controller = new AbortController();
+    const memory = new MemoryStorage();
+    const storage = { get: (key) => memory.get(key), putIfMatch: (...how) => (controller.abort(reason), memory.putIfMatch(...how)) };
+    const ended = await passing(new Shards({ storage, prefix: 'jobs', shards: 40 }).init({ signal: controller.signal })).then(() => ['resolved'], (error) => [error]);
+    assert.deepEqual(ended, [reason]);
+  }
+});
+
 test('shards are initialized also where nothing else keeps the process', async () => {
   const script = "import { MemoryStorage, Shards } from 'edgelect'; await new Shards({ storage: new MemoryStorage(), prefix: 'jobs', shards: 3, unref: true, maxRequestsPerSecond: 100 }).init();";
   await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], { cwd: inRoot('.') });
