@@ -441,7 +441,7 @@ impl World {
             }
         }
         // Not drawn, so that other schedules stay what they were.
-        let late = self.store.manners.late_dates && (self.now_ms / 7).is_multiple_of(8);
+        let late = self.now_ms / 7 % 8 < self.store.manners.late_dates_of_eight;
         if late && read && !self.healed && facts.date_ms.is_some() {
             self.tally.fault(Kind::LateDate);
             facts.date_ms = facts.date_ms.map(|date_ms| date_ms + 3_600_000);

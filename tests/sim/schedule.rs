@@ -117,7 +117,12 @@ impl Schedule {
         manners.unchanged = between.unchanged;
         // A trigger lives too short to know such a time for what it is: it leaves its slot out, and heals nothing.
         manners.moving = between.moving && !manners.unmodified && !slots && !crons;
-        manners.late_dates = seed % 16 == 5 && !slots;
+        manners.late_dates_of_eight = match seed % 64 {
+            _ if slots => 0,
+            21 => 6,
+            5 | 37 | 53 => 1,
+            _ => 0,
+        };
         let by_storage = outside > 0 && !slots && seed % 4 == 1;
         let contract = group.contract(&manners, wild, by_storage);
         let mut world = World::new(seed, manners, contract);
@@ -196,7 +201,7 @@ impl Schedule {
         };
         // Somebody who leads on the same key lets the jobs of slots wait.
         let mixed = slots && members > 1 && chance.one_in(8);
-        let late_dates = self.world.store.manners.late_dates;
+        let late_dates = self.world.store.manners.late_dates_of_eight > 0;
         // In half of those schedules members with two clocks meet such a `Date`, too.
         let one_clock = late_dates && seed % 32 != 5;
         for member in 0..members {
@@ -399,7 +404,8 @@ fn draw_manners(chance: &mut Chance, group: &Group) -> Manners {
 
 impl Group {
     fn contract(&self, manners: &Manners, wild: bool, by_storage: bool) -> Contract {
-        let told = !manners.undated && !manners.late_dates;
+        let late_dates = manners.late_dates_of_eight > 0;
+        let told = !manners.undated && !late_dates;
         let dated = told && manners.undated_per_mille == 0 && !by_storage;
         let known = !manners.unmodified && !manners.moving;
         Contract {
@@ -408,7 +414,7 @@ impl Group {
             shortest_lease_ms: self.leases_ms.iter().copied().min().unwrap_or(0),
             dated: !manners.undated,
             always_dated: dated,
-            late_dates: manners.late_dates,
+            late_dates,
             timely: (manners.cached_ms == 0 || known) && !by_storage,
             // Such a storage tells no time of a record that came by a relay.
             changes_told: known && !by_storage,

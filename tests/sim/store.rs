@@ -79,8 +79,8 @@ pub struct Manners {
     pub undated: bool,
     /// Of a thousand answers, how many carry no `Date` although the others do.
     pub undated_per_mille: u64,
-    /// One in eight of the answers to reads has a `Date` that is an hour too late.
-    pub late_dates: bool,
+    /// Of eight answers to reads, how many have a `Date` that is an hour too late.
+    pub late_dates_of_eight: u64,
     /// Of a thousand answers, how many carry `Via`.
     pub relayed_per_mille: u64,
     /// How old the `Date` of a relayed answer may be, in milliseconds.
