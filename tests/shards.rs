@@ -1,5 +1,6 @@
 //! Members that share shards out, whole: the real code on virtual time, over a store in memory.
 
+use edgelect::config::Follow;
 use edgelect::planted::plant;
 use edgelect::shards::plan::{Plan, View};
 use worlds::play::{self, How, LEASE_MS, World, play};
@@ -68,6 +69,64 @@ fn more_members_than_shards_leave_one_shard_each_and_the_rest_stand_by() {
     world.pass(SETTLED_MS);
     assert_eq!(world.shares().iter().sum::<usize>(), 3);
     world.check();
+}
+
+#[test]
+fn however_followers_watch_a_newcomer_gets_its_share() {
+    for follow in [Follow::Tight, Follow::Balanced, Follow::Frugal] {
+        for undated in [false, true] {
+            let how = How { follow, undated, ..How::default() };
+            let mut world = World::with(8, 2, how);
+            world.join();
+            world.pass(how.settled_ms());
+            assert_eq!(world.shares(), [8], "{how:?}");
+            world.join();
+            world.pass(how.settled_ms());
+            assert_eq!(world.shares(), [4, 4], "{how:?}");
+        }
+    }
+}
+
+#[test]
+fn shards_whose_work_ends_soon_are_all_led_again_and_again() {
+    for (shards, members, work_ms) in
+        [(8, 1, 200), (8, 1, 2_000), (8, 2, 2_000), (16, 3, 2_000), (16, 1, 30_000)]
+    {
+        let mut world = World::with(shards, 2, How { work_ms, ..How::default() });
+        (0..members).for_each(|_| world.join());
+        world.pass(SETTLED_MS);
+        let rests = world.watch_rests(1_800_000, play::REST_MS);
+        assert_eq!(rests, Ok(()), "{shards} shards, {members} members, work of {work_ms} ms");
+    }
+}
+
+#[test]
+fn after_a_time_without_writes_all_shards_are_soon_led_again() {
+    for outage_ms in [40_000, 45_000, 60_000, 300_000] {
+        for members in [1, 2] {
+            let mut world = World::new(6, 3);
+            (0..members).for_each(|_| world.join());
+            world.pass(100_000);
+            world.fail(0..6, true);
+            world.pass(outage_ms);
+            world.fail(0..6, false);
+            world.pass(SETTLED_MS);
+            assert_eq!(world.shares().iter().sum::<usize>(), 6, "{members}, {outage_ms} ms");
+        }
+    }
+}
+
+#[test]
+fn a_shard_that_nobody_can_write_keeps_no_other_from_its_member() {
+    for bad in 0..4 {
+        let mut world = World::new(4, 3);
+        (0..2).for_each(|_| world.join());
+        world.pass(200_000);
+        world.fail([bad], true);
+        world.crash(0);
+        world.pass(2 * SETTLED_MS);
+        assert_eq!(world.shares(), [3], "{bad}");
+    }
 }
 
 #[test]

@@ -292,11 +292,6 @@ impl Election {
         lease.term.is_some().then(|| Lease { sequence, ..lease.clone() })
     }
 
-    /// Whether a peer has told lately that the leader whom the newest record names goes on.
-    pub(super) fn believes_peers(&self, now: Now) -> bool {
-        self.vouched(now).is_some()
-    }
-
     fn vouched(&self, now: Now) -> Option<(&Lease, Moved)> {
         let Seen::Record { reading: Reading::Lease(lease), .. } = &self.seen else { return None };
         let believed = now.mono_ms < self.peers.believed_until_ms || planted!(RelayForEver);
@@ -382,6 +377,17 @@ mod tests {
             let step = follower.step();
             assert!(matches!(step, Step::Read { .. }), "{back_ms}: {step:?}");
         }
+    }
+
+    #[test]
+    fn what_the_leader_has_told_goes_to_members_and_not_to_a_load_balancer() {
+        let mut follower = Follower::new(&serde_json::json!({ "peerSecret": "0123456789abcdef" }));
+        assert!(matches!(follower.step(), Step::AskPeer { .. }));
+        follower.hears(alive(9));
+        let now = Now::new(follower.1, follower.1);
+        let statuses =
+            [true, false].map(|proven| crate::peer::answer(&follower.0, now, proven).status);
+        assert_eq!(statuses, [200, 404]);
     }
 
     #[test]

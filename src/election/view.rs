@@ -86,17 +86,16 @@ impl Election {
             Seen::Absent => return Holder::Nobody,
             Seen::Record { observation, reading } => (observation, reading),
         };
-        let age_ms = self.age_to_claim_ms(observation, now);
+        // By the last answer that showed it: until the next one comes, a lease that may have been renewed is not free.
+        let heard = Now { mono_ms: self.seen_sent.mono_ms.min(now.mono_ms), ..now };
+        let heard = if planted!(HolderByOldAge) { now } else { heard };
+        let age_ms = self.age_to_claim_ms(observation, heard);
         let sits_out = now.mono_ms < self.compete_after_ms || self.working.is_some();
         let made = |lease: &Lease| lease.acquired.is_none() && !lease.released();
         let coming = self.own_record().is_some_and(made);
         match reading {
             // Whoever held it, nobody is to take it.
             Reading::Lease(_) if self.sees_pause(now) => Holder::Unnamed,
-            // Its peers are asked instead of the store, so that the age of what was read says nothing.
-            Reading::Lease(lease) if self.believes_peers(now) && !planted!(HeldUnheard) => {
-                Holder::Other(&lease.leader_id)
-            }
             Reading::Lease(_) if coming && !sits_out => Holder::Coming,
             Reading::Lease(lease) if self.may_succeed(now, lease, age_ms) => {
                 if sits_out {

@@ -371,12 +371,18 @@ bugs! {
     ShardsEvenByOne: "shards", Shards;
     /// A member claims every free shard that it sees.
     ShardsClaimAll: "shards", Shards;
-    /// A lease whose leader is asked instead of the store counts as free once it has not been read for its time.
-    HeldUnheard: "shards", Shards;
     /// What a member was told to leave alone it claims all the same.
     CompetesUntold: "shards", Shards;
     /// A member does not go on to claim a lease that it has made: nobody ever leads.
     MadeIsLeft: "shards", Shards;
+    /// A claim that rests on the store's clock alone grants at once, whatever that clock is worth.
+    StoreClockAlone: "I1", Core;
+    /// A claimed slot that lies ahead counts as damage also where a member's fast clock, or a wrong `Date`, has put it there.
+    OwnSlotIsDamage: "docs/crons.md", Core;
+    /// A member whose work on a shard ends takes no other shard for a while, as one that has lost it: some are never led.
+    OwnEndWavers: "shards", Shards;
+    /// The age of a lease counts on between two looks, so that a leader's seems free in between: a newcomer gets no share.
+    HolderByOldAge: "shards", Shards;
 }
 
 impl Bug {

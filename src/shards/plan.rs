@@ -68,14 +68,18 @@ pub struct Plan {
     meant_for: Vec<Option<String>>,
     /// Who has just lost a shard, and until when they are not counted on.
     wavering: BTreeMap<String, u64>,
-    /// Who let a shard lie that was for them, and until when nothing is for them.
-    unwilling: BTreeMap<String, u64>,
+    /// Who let which shard lie that was for them, and until when that is not for them.
+    unwilling: BTreeMap<(String, usize), u64>,
     /// Since when each shard is unknown.
     unknown_since_ms: Vec<Option<u64>>,
     /// Since when this member holds any shard at all.
     holds_since_ms: Option<u64>,
-    /// Since when it holds a shard or the seat, by which the others know of it.
+    /// Since when it holds a shard or the seat, by which the others know of it, now and then at least; and when it did last.
     shown_since_ms: Option<u64>,
+    shown_at_ms: u64,
+    /// Which shard this member claims first, since when, and which ones it has claimed in vain before.
+    first: Option<(usize, u64)>,
+    tried: Vec<usize>,
     /// Since when there has been a reason to give.
     gives_since_ms: Option<u64>,
 }
@@ -99,6 +103,9 @@ impl Plan {
             unwilling: BTreeMap::new(),
             holds_since_ms: None,
             shown_since_ms: None,
+            shown_at_ms: 0,
+            first: None,
+            tried: Vec::new(),
             gives_since_ms: None,
         }
     }
@@ -130,7 +137,7 @@ impl Plan {
         if shortest_ms >= UNWILLING_FOR * self.patience_ms {
             orders.gives = self.give(now_ms, all(shards, &View::Mine), shares);
         }
-        let willing = !self.unwilling.contains_key(&self.me);
+        let willing = !self.lets_lie(&self.me, None);
         let wanted = own == 0 && free.is_empty() && most >= 2 && willing;
         orders.takes_seat |= wanted;
         // Until the others have seen its first shard, the seat shows them that it is there: without it they would claim what is
@@ -156,12 +163,16 @@ impl Plan {
                 _ => None,
             };
             let before = &self.holders[shard];
-            if let Some(before) = before.as_ref().filter(|before| Some(*before) != holder) {
+            // Whoever gives a shard back, or whose work is over, has lost nothing, and takes another one.
+            let gave = before.as_ref() == Some(&self.me)
+                && matches!(view, View::Unnamed | View::Barred)
+                && !planted!(OwnEndWavers);
+            let lost = before.as_ref().filter(|before| Some(*before) != holder && !gave);
+            if let Some(before) = lost {
                 self.wavering.insert(before.clone(), now_ms + self.settle_ms);
             }
-            // Who keeps others has not taken one: the old work of a shard may bar just that one.
             if let Some(name) = holder.filter(|name| before.as_ref() != Some(*name)) {
-                self.unwilling.remove(name);
+                self.unwilling.remove(&(name.clone(), shard));
             }
             self.holders[shard] = holder.cloned();
             let since_ms = self.free_since_ms[shard].unwrap_or(now_ms);
@@ -175,9 +186,17 @@ impl Plan {
         self.wavering.retain(|_, until_ms| *until_ms > now_ms);
         self.unwilling.retain(|_, until_ms| *until_ms > now_ms);
         let holds = shards.contains(&View::Mine) || shards.contains(&View::Coming);
+        if holds {
+            (self.first, self.tried) = (None, Vec::new());
+        }
         self.holds_since_ms = holds.then(|| self.holds_since_ms.unwrap_or(now_ms));
         let shown = holds || matches!(seat, View::Mine | View::Coming);
-        self.shown_since_ms = shown.then(|| self.shown_since_ms.unwrap_or(now_ms));
+        if shown {
+            self.shown_at_ms = now_ms;
+        }
+        let lately = now_ms.saturating_sub(self.shown_at_ms) < self.patience_ms;
+        let since_ms = self.shown_since_ms.filter(|_| lately);
+        self.shown_since_ms = if shown { since_ms.or(Some(now_ms)) } else { since_ms };
     }
 
     fn shares(&self, shards: &[View], seat: &View) -> Shares {
@@ -195,17 +214,33 @@ impl Plan {
         shares
     }
 
-    /// Who may be given one more: not who has just lost one, nor who let one lie.
+    /// Who may be given one more: not who has just lost one.
     fn takes(&self, name: &str) -> bool {
-        !self.wavering.contains_key(name) && !self.unwilling.contains_key(name)
+        !self.wavering.contains_key(name)
+    }
+
+    /// Whether a member lets a shard lie, that one or any: its old work may bar just that one.
+    fn lets_lie(&self, name: &str, shard: Option<usize>) -> bool {
+        let lies =
+            |(of, one): &(String, usize)| of == name && shard.is_none_or(|shard| shard == *one);
+        self.unwilling.keys().any(lies)
     }
 
     /// The member that has the fewest, of those that may be given one more.
     fn neediest(&self, shard: usize, barred: bool, shares: &Shares) -> Option<String> {
-        let may = |name: &str| self.takes(name) && !(barred && name == self.me);
+        let bars = |name: &str| (barred && name == self.me) || self.lets_lie(name, Some(shard));
+        let may = |name: &str| self.takes(name) && !bars(name);
         let takers = shares.iter().filter(|(name, _)| may(name));
         let neediest = takers.min_by_key(|(name, held)| (**held, !weight(shard, name)));
         neediest.map(|(name, _)| name.clone())
+    }
+
+    /// The same for a shard that is given back: not who lets any lie.
+    fn keenest(&self, shares: &Shares) -> Option<String> {
+        let takers =
+            shares.iter().filter(|(name, _)| self.takes(name) && !self.lets_lie(name, None));
+        let keenest = takers.min_by_key(|(name, held)| (**held, !weight(0, name)));
+        keenest.map(|(name, _)| name.clone())
     }
 
     /// Whom each free shard is for, who is then counted as its holder.
@@ -225,10 +260,16 @@ impl Plan {
                 self.meant_for[*shard].clone_from(taker);
                 self.free_since_ms[*shard] = Some(now_ms);
             }
+            // What it may not claim yet this member does not let lie.
+            let waits =
+                taker.as_ref() == Some(&self.me) && !self.is_over(now_ms, self.shown_since_ms);
+            if waits {
+                self.free_since_ms[*shard] = Some(now_ms);
+            }
             let lies = self.lies_for_ms(now_ms, *shard) >= self.patience_ms;
             if let Some(taker) = taker.as_ref().filter(|_| lies) {
                 let until_ms = now_ms + UNWILLING_FOR * self.patience_ms;
-                self.unwilling.insert(taker.clone(), until_ms);
+                self.unwilling.insert((taker.clone(), *shard), until_ms);
                 self.free_since_ms[*shard] = Some(now_ms);
             }
         }
@@ -243,9 +284,31 @@ impl Plan {
         self.free_since_ms[shard].map_or(0, |since_ms| now_ms.saturating_sub(since_ms))
     }
 
+    /// The shard that a newcomer claims: the one for which it is preferred most, and after each patience another one, since that
+    /// one may be barred by something that only a claim would show.
+    fn first_choice(&mut self, now_ms: u64, shards: &[View], free: &[usize]) -> Option<usize> {
+        let left = |tried: &[usize]| {
+            let mine = free.iter().copied().filter(|shard| shards[*shard] == View::Free);
+            mine.filter(|shard| !tried.contains(shard)).max_by_key(|shard| weight(*shard, &self.me))
+        };
+        let first = left(&self.tried).or_else(|| left(&[]))?;
+        let since_ms = self.first.filter(|(shard, _)| *shard == first).map_or(now_ms, |(_, ms)| ms);
+        self.first = Some((first, since_ms));
+        if now_ms - since_ms < self.patience_ms {
+            return Some(first);
+        }
+        self.tried.push(first);
+        let next = left(&self.tried);
+        if next.is_none() {
+            self.tried.clear();
+        }
+        self.first = next.map(|shard| (shard, now_ms));
+        next.or(Some(first))
+    }
+
     /// A newcomer claims one shard, and what else is for it once the others have seen that it is there.
     fn claim(
-        &self,
+        &mut self,
         now_ms: u64,
         own: usize,
         shards: &[View],
@@ -260,14 +323,9 @@ impl Plan {
         if !self.takes(&self.me) {
             return;
         }
-        let known = self.is_over(now_ms, self.shown_since_ms);
-        if own == 0 && !known {
-            let mine = free.iter().filter(|shard| shards[**shard] == View::Free);
-            let first = mine.max_by_key(|shard| weight(**shard, &self.me));
-            first.into_iter().for_each(|shard| competes[*shard] = true);
-            return;
-        }
-        if !known {
+        if !self.is_over(now_ms, self.shown_since_ms) {
+            let first = if own == 0 { self.first_choice(now_ms, shards, free) } else { None };
+            first.into_iter().for_each(|shard| competes[shard] = true);
             return;
         }
         for (shard, taker) in free.iter().zip(meant) {
@@ -280,7 +338,7 @@ impl Plan {
     fn give(&mut self, now_ms: u64, mut mine: Vec<usize>, mut shares: Shares) -> Vec<usize> {
         let mut gives = Vec::new();
         let apart = if planted!(ShardsEvenByOne) { 1 } else { 2 };
-        while let Some(to) = self.neediest(0, false, &shares) {
+        while let Some(to) = self.keenest(&shares) {
             let most = shares.iter().max_by_key(|(name, held)| (**held, weight(0, name)));
             let Some((from, most)) = most.map(|(name, most)| (name.clone(), *most)) else { break };
             if most < shares[&to] + apart || mine.is_empty() || from == to {

@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use std::future::pending;
 use std::rc::Rc;
 
+use edgelect::config::Follow;
 use edgelect::request::{self, Request, Response};
 use edgelect::store::memory::Memory;
-use edgelect::store::{Answer, Operation, Store};
+use edgelect::store::{Answer, Facts, Fault, FaultKind, Operation, Store};
 use edgelect::{Config, Electors, Host, Limits, Settings, Shards, driver};
 use futures::executor::block_on;
 use futures::future::AbortHandle;
@@ -22,6 +23,10 @@ pub const LEASE_MS: u64 = 15_000;
 /// Within what time shares are even after the last event: two leases and ten intervals.
 pub const SETTLED_MS: u64 = 80_000;
 
+/// For how long at most nobody leads a shard whose work ended: its member leaves it alone for a lease and an interval, and looks
+/// once in an interval.
+pub const REST_MS: u64 = 30_000;
+
 const ANSWER_MS: u64 = 15;
 const LOOK_MS: u64 = 500;
 
@@ -30,7 +35,9 @@ struct Way {
     memory: Memory,
     time: Virtual,
     cut: Rc<Cell<bool>>,
-    writes_apart_ms: u64,
+    how: How,
+    /// Whether the store takes no write of this object.
+    fails: Rc<Cell<bool>>,
 }
 
 impl Store for Way {
@@ -40,7 +47,13 @@ impl Store for Way {
         if self.cut.get() {
             return pending().await;
         }
-        let answer = self.memory.perform(operation).await;
+        if self.fails.get() && matches!(operation, Operation::Write { .. }) {
+            return Answer::unknown(Fault::new(FaultKind::Unavailable, "no writes"));
+        }
+        let mut answer = self.memory.perform(operation).await;
+        if self.how.undated {
+            answer.facts = Facts::default();
+        }
         self.time.sleep(ANSWER_MS).await;
         answer
     }
@@ -50,7 +63,7 @@ impl Store for Way {
     }
 
     fn writes_apart_ms(&self) -> u64 {
-        self.writes_apart_ms
+        self.how.writes_apart_ms
     }
 
     fn describe(&self) -> String {
@@ -74,14 +87,19 @@ pub struct World {
     machine: Machine,
     place: Virtual,
     objects: Rc<BTreeMap<String, Memory>>,
+    /// Of which objects the store takes no write.
+    fails: Rc<BTreeMap<String, Rc<Cell<bool>>>>,
     shards: usize,
     members: Street,
-    terms: Rc<Cell<usize>>,
+    /// How many terms have begun, by the shard.
+    terms: Rc<RefCell<Vec<usize>>>,
     how: How,
+    /// For how long nobody has led each shard, and how many terms there had been.
+    unled_ms: Vec<(u64, usize)>,
 }
 
 /// What a world is like.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct How {
     /// Whether followers ask their leaders before they ask the store.
     pub peers: bool,
@@ -89,6 +107,28 @@ pub struct How {
     pub new: bool,
     /// How far apart the store takes two writes of one object.
     pub writes_apart_ms: u64,
+    /// How followers watch.
+    pub follow: Follow,
+    /// Whether the store tells no times.
+    pub undated: bool,
+    /// How long the work takes at least, and less than twice as long; 0 if it never ends.
+    pub work_ms: u64,
+}
+
+impl How {
+    /// How old a member's view of a lease may be, in milliseconds.
+    fn look_ms(&self) -> u64 {
+        match self.follow {
+            Follow::Tight => 5_000,
+            Follow::Balanced => LEASE_MS,
+            Follow::Frugal => 30_000,
+        }
+    }
+
+    /// As [`SETTLED_MS`].
+    pub fn settled_ms(&self) -> u64 {
+        2 * LEASE_MS + 10 * self.look_ms()
+    }
 }
 
 /// What a member on this street answers; nothing while it is gone or cut off.
@@ -125,8 +165,20 @@ impl World {
             (config.lockfile_path.clone(), memory)
         };
         let objects = Rc::new(configs.iter().map(object).collect());
-        let (members, terms) = (Street::default(), Rc::default());
-        Self { machine, place, objects, shards, members, terms, how }
+        let fails = configs.iter().map(|one| (one.lockfile_path.clone(), Rc::default())).collect();
+        let fails = Rc::new(fails);
+        let (members, terms) = (Street::default(), Rc::new(RefCell::new(vec![0; shards])));
+        Self {
+            machine,
+            place,
+            objects,
+            fails,
+            shards,
+            members,
+            terms,
+            how,
+            unled_ms: vec![(0, 0); shards],
+        }
     }
 
     /// One member more.
@@ -147,26 +199,39 @@ impl World {
             server_id: Some(format!("member-{number}")),
             server_addr: self.how.peers.then(|| format!("member-{number}.example:8443")),
             peer_mode: Some(self.how.peers),
+            follow: Some(self.how.follow),
             ..Settings::default()
         };
         let made = Shards::new(&electors, place, &settings, "jobs", self.shards);
         let shards = Rc::new(made.expect("settings"));
         let (objects, time) = (Rc::clone(&self.objects), self.place.clone());
-        let writes_apart_ms = self.how.writes_apart_ms;
+        let fails = Rc::clone(&self.fails);
+        let how = self.how;
         let (way, terms, running) = (Rc::clone(&cut), Rc::clone(&self.terms), Rc::clone(&shards));
+        let working = self.place.clone();
         let end = self.machine.run(async move {
             let open = |config: &Config| {
                 let memory = objects[&config.lockfile_path].clone();
-                Ok(Way { memory, time: time.clone(), cut: Rc::clone(&way), writes_apart_ms })
+                let fails = Rc::clone(&fails[&config.lockfile_path]);
+                Ok(Way { memory, time: time.clone(), cut: Rc::clone(&way), how, fails })
             };
-            let work = async |_shard: usize, _term: edgelect::Term<'_, Virtual>| {
-                terms.set(terms.get() + 1);
-                pending::<()>().await;
+            let work = async |shard: usize, _term: edgelect::Term<'_, Virtual>| {
+                terms.borrow_mut()[shard] += 1;
+                let begun = terms.borrow().iter().sum::<usize>() as u64;
+                match how.work_ms {
+                    0 => pending().await,
+                    ms => working.sleep(ms + begun * 7_919 % ms).await,
+                }
             };
             running.lead(open, work).await.expect("the store can be used");
         });
         let alive = Rc::new(Cell::new(true));
         self.members.borrow_mut().push(One { shards, electors, end, cut, alive });
+    }
+
+    /// From here on the store takes no write of these shards' leases, or takes them again.
+    pub fn fail(&self, shards: impl IntoIterator<Item = usize>, fails: bool) {
+        shards.into_iter().for_each(|shard| self.fails[&format!("jobs/{shard}")].set(fails));
     }
 
     /// This member's process dies.
@@ -196,7 +261,7 @@ impl World {
 
     /// How many terms have begun.
     pub fn moves(&self) -> usize {
-        self.terms.get()
+        self.terms.borrow().iter().sum()
     }
 
     /// Whether each shard has one leader at the most, those counted that died without a word.
@@ -228,10 +293,30 @@ impl World {
     }
 
     /// Passes time, and looks at it all the while.
-    fn watch(&mut self, ms: u64) -> Result<(), String> {
+    pub fn watch(&mut self, ms: u64) -> Result<(), String> {
         for _ in 0..ms.div_ceil(LOOK_MS) {
             self.pass(LOOK_MS);
             self.one_each()?;
+            let members = self.members.borrow();
+            let led: Vec<usize> = members.iter().flat_map(|one| one.shards.led()).collect();
+            let terms = self.terms.borrow();
+            for (shard, (unled_ms, before)) in self.unled_ms.iter_mut().enumerate() {
+                let rests = !led.contains(&shard) && terms[shard] == *before;
+                *unled_ms = if rests { *unled_ms + LOOK_MS } else { 0 };
+                *before = terms[shard];
+            }
+        }
+        Ok(())
+    }
+
+    /// Watches for longer, and lets no shard rest for longer than so.
+    pub fn watch_rests(&mut self, ms: u64, most_ms: u64) -> Result<(), String> {
+        self.unled_ms.iter_mut().for_each(|(ms, _)| *ms = 0);
+        for _ in 0..ms.div_ceil(LOOK_MS) {
+            self.watch(LOOK_MS)?;
+            if let Some(shard) = self.unled_ms.iter().position(|(ms, _)| *ms > most_ms) {
+                return Err(format!("nobody has led shard {shard} for {most_ms} ms"));
+            }
         }
         Ok(())
     }
@@ -265,7 +350,14 @@ fn schedule(seed: u64) -> Result<(), String> {
     let mut chance = Chance::new(seed);
     let shards = chance.between(5, 10) as usize;
     let writes_apart_ms = if seed % 4 < 2 { 1_000 } else { 0 };
-    let how = How { peers: seed % 3 == 2, new: seed.is_multiple_of(2), writes_apart_ms };
+    let follow = match seed % 8 {
+        3 => Follow::Balanced,
+        5 => Follow::Frugal,
+        _ => Follow::Tight,
+    };
+    let (peers, new, undated) = (seed % 3 == 2, seed.is_multiple_of(2), seed % 5 == 1);
+    let work_ms = if seed % 16 == 9 { chance.between(500, 60_000) } else { 0 };
+    let how = How { peers, new, writes_apart_ms, follow, undated, work_ms };
     let mut world = World::with(shards, seed, how);
     (0..chance.between(1, 3)).for_each(|_| world.join());
     for _ in 0..chance.between(0, 6) {
@@ -275,7 +367,10 @@ fn schedule(seed: u64) -> Result<(), String> {
     }
     world.heal();
     // A member that was cut off backs off for as long as `infrequentInterval` before it hears the store again.
-    world.watch(SETTLED_MS + 30_000)?;
+    world.watch(how.settled_ms() + 30_000)?;
+    if how.work_ms > 0 {
+        return world.watch_rests(600_000, REST_MS);
+    }
     world.even()?;
     let moved = world.moves();
     world.watch(60_000)?;
@@ -286,7 +381,7 @@ fn schedule(seed: u64) -> Result<(), String> {
         world.join();
         // In a new group the first newcomer makes the seat, which seems free when its grace ends.
         let most = world.shards.div_ceil(world.alive().len()) + usize::from(how.new);
-        world.watch(SETTLED_MS)?;
+        world.watch(how.settled_ms())?;
         world.even()?;
         if world.moves() - moved > most {
             return Err(format!("a join moved {} shards, not {most}", world.moves() - moved));
