@@ -81,18 +81,20 @@ pub struct Schedule {
     pub subrequests: Option<u64>,
     /// How long another slot may take at most, in milliseconds, whatever those before it took; 0 where nobody knows.
     pub room_ms: u64,
-    /// The cron that fires, where that is known and slots that nobody claimed are made up for.
+    /// The cron that fires, where that is known.
     pub cron: Option<Cron>,
 }
 
-/// A cron whose slots a schedule makes up for: which slots were missed is known by the steps of one cron alone.
+/// A cron that fires a trigger: which slots were missed is known by the steps of one cron alone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cron {
     /// Its text.
     pub text: String,
     /// Whether the operator has named it as the group's only one, so that it takes the place of the recorded one.
     pub named: bool,
-    /// Whether the schedule's period is that of its steps; one without a period is never recorded.
+    /// Whether the schedule runs slots again or makes up for those that nobody claimed.
+    pub makes_up: bool,
+    /// Whether the schedule's period is that of its steps.
     pub periodic: bool,
 }
 
@@ -100,23 +102,29 @@ pub struct Cron {
 const CRON_FIELD: &str = "slotCron";
 
 impl Cron {
-    /// Whether the record's slots are of another cron: the gap between the newest of them and a slot of this one says
-    /// nothing of those that were missed.
+    /// Whether the record's slots are of another cron that counts on their being the only ones.
     fn conflicts(&self, lease: &Lease) -> bool {
-        !self.named && recorded_cron(lease).is_some_and(|text| text != self.text)
+        let other = || recorded_cron(lease).is_some_and(|text| text != self.text);
+        self.makes_up && !self.named && other()
     }
 
-    /// Says in a record whose slots are claimed from here on.
+    /// Whether the gap between the record's newest slot and a slot of this cron says which ones were missed.
+    fn counts(&self, lease: &Lease) -> bool {
+        let said = lease.extra.get(CRON_FIELD).is_some();
+        !self.makes_up || !said || recorded_cron(lease).is_some_and(|text| text == self.text)
+    }
+
+    /// Says in a record whose slots are claimed from here on: `false`, which is no cron's text, if this one makes up for none.
     pub(crate) fn record(&self, lease: &mut Lease) {
-        if self.periodic {
+        if self.makes_up && self.periodic {
             lease.extra.set(CRON_FIELD, json::of(&self.text));
-        } else if self.named {
-            lease.extra.remove(CRON_FIELD);
+        } else if recorded_cron(lease).is_none_or(|text| text != self.text) {
+            lease.extra.set(CRON_FIELD, json::of(&false));
         }
     }
 }
 
-/// The cron that a record's slots are of, if it says so; a text out of a bucket.
+/// The cron that a record's slots are of, if it says so and that cron counts those that were missed; a text out of a bucket.
 pub fn recorded_cron(lease: &Lease) -> Option<String> {
     lease.extra.get(CRON_FIELD).and_then(json::text)
 }
@@ -350,6 +358,10 @@ impl Schedule {
         {
             return Verdict::OtherCron;
         }
+        let counts = |lease: Option<&Lease>| match (&self.cron, lease) {
+            (Some(cron), Some(lease)) => cron.counts(lease),
+            _ => true,
+        };
         let latest_ms = times.ceiling_ms.saturating_add(times.skew_ms);
         if slot_ms > latest_ms && !planted!(SlotAheadClaimed) {
             return Verdict::Ahead { by_ms: slot_ms - times.ceiling_ms };
@@ -360,7 +372,8 @@ impl Schedule {
         let dated = times.changed_ms.is_some() && times.dated;
         // Nor is a member's own word damage because it lies ahead: a proxy's fast `Date` may have made it so.
         let ours = lease.is_some_and(|lease| lease.session.is_some());
-        let ahead_ms = if dated && !ours { times.skew_ms } else { MAX_AHEAD_MS };
+        let damage = (dated && !ours) || planted!(OwnSlotIsDamage);
+        let ahead_ms = if damage { times.skew_ms } else { MAX_AHEAD_MS };
         let newest_ms = times.ceiling_ms.saturating_add(ahead_ms);
         let stored = lease
             .and_then(|lease| lease.slot.map(|slot_ms| (slot_ms, lease)))
@@ -374,15 +387,17 @@ impl Schedule {
         let Some((claimed_ms, lease)) = stored.filter(|(_, lease)| !unled(lease)) else {
             let stored_ms = stored.map_or(0, |(stored_ms, _)| stored_ms);
             if planted!(SlotlessIsFree) {
-                return self.after(stored_ms, slot_ms);
+                return self.after(stored_ms, slot_ms, true);
             }
+            let counts = counts(lease);
             return match dated {
-                true => self.after(stored_ms.max(times.claimed_through_ms()), slot_ms),
+                true => self.after(stored_ms.max(times.claimed_through_ms()), slot_ms, counts),
                 false => Verdict::Undated,
             };
         };
+        let counts = counts(Some(lease));
         if lease.slot_done == Some(true) || own.done.contains(&claimed_ms) {
-            return self.after(claimed_ms, slot_ms);
+            return self.after(claimed_ms, slot_ms, counts);
         }
         let mine = lease.session.as_deref() == Some(own.session);
         let again = Verdict::Claim { slot_ms: claimed_ms, again: true, left_out: 0 };
@@ -398,11 +413,12 @@ impl Schedule {
             let blocked = own.begun.contains(&claimed_ms) && !planted!(RerunAtOnce);
             return if blocked { Verdict::Blocked } else { again };
         }
-        self.after(claimed_ms, slot_ms)
+        self.after(claimed_ms, slot_ms, counts)
     }
 
-    /// The next slot, given that all up to `claimed_ms` were claimed and need nothing more.
-    fn after(&self, claimed_ms: u64, slot_ms: u64) -> Verdict {
+    /// The next slot, given that all up to `claimed_ms` were claimed and need nothing more, and whether the gap since says
+    /// which ones were missed.
+    fn after(&self, claimed_ms: u64, slot_ms: u64, counts: bool) -> Verdict {
         let taken =
             if planted!(SlotClaimedTwice) { slot_ms < claimed_ms } else { slot_ms <= claimed_ms };
         if taken {
@@ -410,7 +426,7 @@ impl Schedule {
         }
         let gap_ms = slot_ms - claimed_ms;
         let missed = match self.period_ms {
-            Some(period_ms) if period_ms > 0 => gap_ms.saturating_sub(1) / period_ms,
+            Some(period_ms) if period_ms > 0 && counts => gap_ms.saturating_sub(1) / period_ms,
             _ => 0,
         };
         let back = match self.missed {

@@ -29,6 +29,6 @@ pub fn rehearse() -> bool {
 }
 
 #[event(fetch)]
-async fn fetch(request: Request, env: Env, _: Context) -> Result<Response> {
-    workerd::fetch(&request, &env).await
+async fn fetch(request: Request, env: Env, context: Context) -> Result<Response> {
+    workerd::fetch(&request, &env, &context).await
 }

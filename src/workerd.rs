@@ -8,8 +8,8 @@
 //! }
 //!
 //! #[event(fetch)]
-//! async fn fetch(request: Request, env: Env, _: Context) -> Result<Response> {
-//!     workerd::fetch_with(&request, &env).await
+//! async fn fetch(request: Request, env: Env, context: Context) -> Result<Response> {
+//!     workerd::fetch_with(&request, &env, &context).await
 //! }
 //! ```
 //!

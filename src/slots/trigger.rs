@@ -176,7 +176,8 @@ impl Trigger {
                     // Its own claim, made once more: that term has not begun.
                     lease.history = own.history.clone();
                 }
-                if let Some(cron) = &self.schedule.cron {
+                // A slot that is run again may be of the cron before this one, and so may the gap after it.
+                if let Some(cron) = self.schedule.cron.as_ref().filter(|_| !again) {
                     cron.record(lease);
                 }
                 (slot_ms, again, true)

@@ -3,12 +3,11 @@
 use std::fmt::Display;
 use std::rc::Rc;
 
+use futures::channel::oneshot;
 use futures::future::{FutureExt, join_all};
 use wasm_bindgen::JsCast;
 use worker::js_sys::Reflect;
-use worker::{
-    Env, Error, Response, Result, ScheduledEvent, console_error, console_log, console_warn,
-};
+use worker::{Context, Env, Error, Response, Result, ScheduledEvent, console_error, console_log};
 
 use super::group::{self, Job, Setup, set_up};
 use super::problem::Problem;
@@ -107,7 +106,11 @@ async fn trigger(
         failed(&error.field)
     })?;
     if groups.is_empty() {
-        console_warn!("edgelect: no group is for the trigger \"{cron}\"; see EDGELECT_CRON");
+        // The cron of a group may have been changed in one of two places: nobody else would say that its slots never run.
+        console_error!(
+            "edgelect: no group is for the trigger \"{cron}\"; let EDGELECT_CRON name one of `crons` in wrangler.toml"
+        );
+        return Err(failed("EDGELECT_CRON"));
     }
     let host = &Workerd::new();
     let scheduled_ms = event.schedule().max(0.0) as u64;
@@ -247,20 +250,25 @@ fn is_bad(problem: Option<&Trouble>, led_none: bool) -> bool {
 }
 
 /// Answers `GET /health/leadership`; to whoever shows `EDGELECT_STATUS_TOKEN`, `GET /status.json` and `GET /metrics`; and with
-/// `EDGELECT_PAGE` people at `/`. `?group=PATH` asks about one of several groups. Anything else is a 404.
+/// `EDGELECT_PAGE` people at `/`. `?group=PATH` asks about one of several groups. Anything else is a 404. It goes on where the
+/// client hangs up.
 ///
 /// # Errors
 /// The runtime refuses to make an answer.
-pub async fn fetch(request: &worker::Request, env: &Env) -> Result<Response> {
-    answer(request, env, Job::Named).await
+pub async fn fetch(request: &worker::Request, env: &Env, context: &Context) -> Result<Response> {
+    answer(request, env, context, Job::Named).await
 }
 
 /// The same for a Worker with a job of its own, whose variables are those of a job: beside [`scheduled_with`].
 ///
 /// # Errors
 /// As for [`fetch`].
-pub async fn fetch_with(request: &worker::Request, env: &Env) -> Result<Response> {
-    answer(request, env, Job::Own).await
+pub async fn fetch_with(
+    request: &worker::Request,
+    env: &Env,
+    context: &Context,
+) -> Result<Response> {
+    answer(request, env, context, Job::Own).await
 }
 
 /// What a request gets.
@@ -270,7 +278,16 @@ enum Shown {
     Page,
 }
 
-async fn answer(request: &worker::Request, env: &Env, job: Job) -> Result<Response> {
+async fn answer(
+    request: &worker::Request,
+    env: &Env,
+    context: &Context,
+    job: Job,
+) -> Result<Response> {
+    // Whoever hangs up would end the event: its read would be under way for others until it is too late, and what it holds in
+    // the wasm would stay there, since nothing drops it.
+    let (_ends, ended) = oneshot::channel::<()>();
+    context.wait_until(ended.map(|_| ()));
     let answer = match shown(request, env, job).await {
         Ok(Shown::Json(answer)) => answer,
         Ok(Shown::Metrics(text)) => {

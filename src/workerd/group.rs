@@ -100,7 +100,8 @@ fn plain_schedule(
     let by_default = schedule.policy == Policy::AtLeastOnce;
     let makes_up = settings.missed.map_or(by_default, |missed| missed != Missed::Skip);
     let text = cron::plain(text);
-    schedule.cron = Some(Cron { text, named, periodic: schedule.period_ms.is_some() })
-        .filter(|cron| makes_up && !cron.text.is_empty());
+    let periodic = schedule.period_ms.is_some();
+    schedule.cron =
+        Some(Cron { text, named, makes_up, periodic }).filter(|cron| !cron.text.is_empty());
     Ok(schedule)
 }

@@ -177,6 +177,7 @@ fn line(handle: &Handle, config: &Config, report: &Report<String, String>) -> St
     pieces.push(format!("requests={}", requests.read + requests.write + requests.peer + runs));
     let recorded = report.runs.iter().all(|run| run.recorded);
     let problem = handle.with(|election| election.problem().map(ToString::to_string));
+    let problem = problem.or_else(|| report.fault.as_ref().map(|fault| fault.message.clone()));
     if let Some(problem) = problem.filter(|_| report.outcome != SlotOutcome::Done || !recorded) {
         pieces.push(format!("problem={}", quoted(&problem)));
     }

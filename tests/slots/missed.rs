@@ -81,8 +81,12 @@ fn of_cron(number: u64, text: &str, period: Option<u64>, named: bool) -> Schedul
     let period_ms = period.map(|minutes| minutes * MINUTE_MS);
     let policy = Some(Policy::AtLeastOnce);
     let settings = ScheduleSettings { period_ms, policy, ..ScheduleSettings::default() };
-    let cron = Cron { text: text.to_owned(), named, periodic: period.is_some() };
-    Schedule { cron: Some(cron), ..schedule(minute(number), &settings) }
+    with_cron(schedule(minute(number), &settings), text, named, true)
+}
+
+fn with_cron(schedule: Schedule, text: &str, named: bool, makes_up: bool) -> Schedule {
+    let periodic = schedule.period_ms.is_some();
+    Schedule { cron: Some(Cron { text: text.to_owned(), named, makes_up, periodic }), ..schedule }
 }
 
 #[test]
@@ -119,15 +123,79 @@ fn a_cron_that_the_operator_names_takes_the_place_of_the_recorded_one() {
         (2, second, Some(2), true, Done, Some(second)),
         (4, second, Some(2), false, Done, Some(second)),
         // Nothing is made up for any more: such triggers may share a group.
-        (6, "0 9-17 * * *", None, true, Done, None),
-        (7, "30 12 * * SAT", None, false, Done, None),
-        (8, "0 9-17 * * *", None, false, Done, None),
+        (6, "0 9-17 * * *", None, true, Done, Some("false")),
+        (7, "30 12 * * SAT", None, false, Done, Some("false")),
+        (8, "0 9-17 * * *", None, false, Done, Some("false")),
+        (9, second, Some(2), false, Done, Some(second)),
     ] {
         world.at(minute(number).max(world.now_ms()));
         let trigger = world.trigger_as(of_cron(number, text, period, named), Job::Takes(10));
         world.pass(5_000);
         assert_eq!(trigger.outcome(), outcome, "{number}: {text}");
-        let recorded = recorded.map(|text| format!("\"{text}\""));
+        let recorded = recorded
+            .map(|text| if text == "false" { text.to_owned() } else { format!("\"{text}\"") });
         assert_eq!(world.lease().extra.get("slotCron"), recorded.as_deref(), "{number}: {text}");
+    }
+}
+
+#[test]
+fn a_cron_makes_up_for_no_slot_of_the_one_before_it() {
+    let hour = (FIRST_MS.next_multiple_of(60 * MINUTE_MS) - FIRST_MS) / MINUTE_MS;
+    let later = hour + 20 * 60;
+    let hourly = |number, named| of_cron(number, "0 * * * *", Some(60), named);
+    let skip = |number: u64, text: &str| {
+        let skip = settings(Policy::AtMostOnce, Missed::Skip);
+        with_cron(schedule(minute(number), &skip), text, false, false)
+    };
+    let monthly = of_cron(hour, "0 9 1 * *", None, false);
+    let befores: [&[Schedule]; 4] = [
+        // Its times are not even, so that it counts none.
+        std::slice::from_ref(&monthly),
+        // It runs each slot at most once.
+        &[skip(hour, "0 3 * * *")],
+        // A second one is named in its place and taken back, or another one that makes up for none was between.
+        &[hourly(hour, false), of_cron(hour + 15, "15 * * * *", Some(60), true)],
+        &[hourly(hour, false), skip(hour + 15, "15 * * * *")],
+    ];
+    for (case, before) in befores.into_iter().enumerate() {
+        for job in [Job::Takes(10), Job::Fails] {
+            let mut world = World::with_init(Dates::Both);
+            for trigger in before {
+                world.at(minute(hour + 15 * u64::from(trigger.slot_ms != Some(minute(hour)))));
+                world.trigger_as(trigger.clone(), job);
+                world.pass(5_000);
+            }
+            // Its own slot may wait for one that fails: then nothing has taken the hourly one's place.
+            if world.lease().extra.get("slotCron") == Some("\"0 * * * *\"") {
+                assert!(case >= 2 && matches!(job, Job::Fails), "{case}");
+                continue;
+            }
+            let ran = world.ran().len();
+            world.at(minute(later));
+            let trigger = world.trigger_as(hourly(later, case == 2), Job::Takes(10));
+            world.pass(60_000);
+            assert_eq!(trigger.outcome(), Done, "{case}");
+            let again: Vec<u64> =
+                world.ran()[ran..].iter().copied().filter(|at| *at < later).collect();
+            assert!(again.iter().all(|at| *at <= hour + 15), "{case}: {again:?}");
+            // From here on it counts its own.
+            let before = world.ran().len();
+            world.at(minute(later + 180));
+            world.trigger_as(hourly(later + 180, false), Job::Takes(10));
+            world.pass(60_000);
+            assert_eq!(world.ran()[before..], [later + 60, later + 120, later + 180], "{case}");
+        }
+    }
+}
+
+#[test]
+fn a_trigger_that_makes_up_for_none_says_how_many_it_leaves_out() {
+    let mut world = World::with_init(Dates::Both);
+    for (number, left_out) in [(0, 0), (3, 2), (7, 3), (12, 4)] {
+        world.at(minute(number));
+        let skip = schedule(minute(number), &settings(Policy::AtMostOnce, Missed::Skip));
+        let trigger = world.trigger_as(with_cron(skip, "* * * * *", false, false), Job::Takes(10));
+        world.pass(5_000);
+        assert_eq!((trigger.outcome(), trigger.report().left_out), (Done, left_out), "{number}");
     }
 }

@@ -18,8 +18,9 @@ export const isolate = async (bindings, { entry = 'js/worker.js', ...more } = {}
   let killed;
   const kill = () => (killed ??= worker.dispose());
   atEnd(kill);
-  await worker.ready;
+  const url = await worker.ready;
   return {
+    url,
     ask: (path = '/health/leadership', init) => worker.dispatchFetch(`http://worker${path}`, init),
     tick: async (scheduledTime = new Date(), cron = '* * * * *') => (await worker.getWorker()).scheduled({ cron, scheduledTime }),
     logged: () => lines.join('\n'),

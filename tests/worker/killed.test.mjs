@@ -69,7 +69,7 @@ const statusAfter = (reading) => {
     if (error.code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error;
   }
   run('killAt = 0');
-  run("entry.fetch(new Request('https://worker.example/nothing'), env, {}).then(({ status }) => (globalThis.status = status))");
+  run("entry.fetch(new Request('https://worker.example/nothing'), env, { waitUntil() {} }).then(({ status }) => (globalThis.status = status))");
   return { killed: run('globalThis.reached'), status: run('globalThis.status') };
 };
 

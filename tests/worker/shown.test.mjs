@@ -1,6 +1,10 @@
 // What the deployed Worker shows monitors and people, and to whom.
 import assert from 'node:assert/strict';
+import http from 'node:http';
+import net from 'node:net';
 import { describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { atEnd } from '../js/ending.mjs';
 import { until } from '../js/until.mjs';
 import { TIMES, isolate, released } from './isolate.mjs';
 
@@ -93,5 +97,30 @@ describe('what a Worker shows', { concurrency: 3 }, () => {
     const line = JSON.parse(await until(() => logged().split('\n').find((one) => one.startsWith('{'))));
     assert.deepEqual([line.level, line.group, line.event], ['info', 'leader.json', 'trigger']);
     assert.match(`${line.time} ${line.message}`, /^20\d\d-.+Z outcome=led term=\d+ requests=\d+$/);
+  });
+
+  test('whoever hangs up keeps nobody else from the answer', async () => {
+    // A store whose answers take their time; Miniflare's own requests do not hang up as a client on the network does.
+    let reads = 0;
+    const store = http.createServer(async (request, response) => {
+      reads += 1;
+      await sleep(300);
+      response.writeHead(200, { etag: '"abc"', date: new Date().toUTCString(), 'last-modified': new Date().toUTCString() });
+      response.end(released({ leaderID: 'the-worker', lastUpdated: new Date().toISOString(), session: 'of another' }));
+    });
+    await new Promise((resolve) => store.listen(0, '127.0.0.1', resolve));
+    atEnd(() => store.close());
+    const { url, ask } = await isolate({
+      EDGELECT_ENDPOINT: `http://127.0.0.1:${store.address().port}`, EDGELECT_BUCKET: 'jobs', EDGELECT_LOCKFILE_PATH: 'leader.json',
+      EDGELECT_SERVER_ID: 'the-worker', EDGELECT_ACCESS_KEY_ID: 'a', EDGELECT_SECRET_ACCESS_KEY: 'b',
+    });
+    const socket = net.connect(url.port, url.hostname);
+    socket.on('error', () => {});
+    socket.write(`GET /health/leadership HTTP/1.1\r\nHost: ${url.host}\r\n\r\n`);
+    await until(() => reads === 1);
+    socket.resetAndDestroy();
+    await sleep(350);
+    const answer = await ask();
+    assert.equal(answer.status, 200, `its read goes on, and answers others: ${await answer.text()}`);
   });
 });

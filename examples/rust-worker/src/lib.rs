@@ -20,8 +20,8 @@ pub async fn scheduled(event: worker_sys::ScheduledEvent, env: Env) -> Result<()
 }
 
 #[event(fetch)]
-async fn fetch(request: Request, env: Env, _: Context) -> Result<Response> {
-    workerd::fetch_with(&request, &env).await
+async fn fetch(request: Request, env: Env, context: Context) -> Result<Response> {
+    workerd::fetch_with(&request, &env, &context).await
 }
 
 /// The work. Whoever takes the report refuses a token that is lower than one it has seen: this one's authority may
