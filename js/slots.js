@@ -27,6 +27,8 @@ export class SlotRuns {
   #jobs = new Set();
   #over = null;
   #failure = null;
+  /** Why the store did not take the end of the last job. */
+  #unrecorded;
   #ended = false;
   #settle;
 
@@ -64,10 +66,13 @@ export class SlotRuns {
     else if (type === 'slotClosed') {
       const run = this.#runs.find((one) => one.term === term);
       if (run) run.recorded = event.recorded;
+      const failing = event.recorded ? undefined : this.#engine.problem();
+      this.#unrecorded = failing && storeError(failing);
     } else if (type === 'slotsOver') {
       this.#over = event;
-      // A store that has failed to the end of the budget said of nobody that they hold the lease.
-      const failing = event.why === 'budget' && event.problem ? this.#engine.problem() : undefined;
+      // A store that has failed to the end of the budget said of nobody that they hold the lease, and one that has not answered a
+      // claim may be why that is unknown.
+      const failing = ['budget', 'unknown'].includes(event.why) && event.problem ? this.#engine.problem() : undefined;
       if (failing) this.#failure = storeError(failing);
     } else if (type === 'failed') this.#failure = storeError(event);
     else if (type === 'finished') {
@@ -194,7 +199,9 @@ export class SlotRuns {
     // An error says that nothing was claimed: it must not hide a job that was run, nor a claim that may have landed.
     if (runs.length === 0 && saysNothing && this.#failure) throw this.#failure;
     if (runs.length === 0 && typeof aheadMs === 'number') throw aheadError(slot, aheadMs);
-    const more = { leftOut, runs, ...(this.#failure && { fault: this.#failure }) };
+    // Of an earlier slot the claims that followed have said what became of it.
+    const fault = this.#failure ?? (own?.recorded === false ? this.#unrecorded : undefined);
+    const more = { leftOut, runs, ...(fault && { fault }) };
     if (own) return { ...own, ...more };
     const taken = outcome === 'taken' && { by: shown?.by ?? null, finished: shown?.finished ?? false };
     return { outcome, slot, reason: problem ? `${reason}: ${problem}` : reason, previous: null, ...taken, ...more };

@@ -314,7 +314,8 @@ impl Opening {
                     let timeout_ms = self.owner.request_timeout_ms;
                     heard = Some(perform_within(store, host, operation, timeout_ms).await.outcome);
                 }
-                Next::Sleep(ms) => host.sleep(ms).await,
+                // A store that takes one write a second refuses each one that comes so soon after the last.
+                Next::Sleep(ms) => host.sleep(ms.max(store.writes_apart_ms())).await,
                 Next::Done(end) => return end,
             }
         }

@@ -226,6 +226,8 @@ struct Told {
     /// The terms whose closing write is known to have landed.
     recorded: RefCell<Vec<u64>>,
     failure: RefCell<Option<Fault>>,
+    /// Why a closing write is not known to have landed.
+    unrecorded: RefCell<Option<Fault>>,
 }
 
 impl Told {
@@ -259,8 +261,13 @@ impl Told {
             }
             Event::SlotsOver(why) => self.over.set(Some(why)),
             Event::Failed(fault) => *self.failure.borrow_mut() = Some(fault),
-            Event::SlotClosed { term, recorded: true } => self.recorded.borrow_mut().push(term),
-            Event::SlotClosed { .. } | Event::NewLeader { .. } | Event::GivenUp => {}
+            Event::SlotClosed { term, recorded: true } => {
+                self.recorded.borrow_mut().push(term);
+            }
+            Event::SlotClosed { recorded: false, .. } => {
+                *self.unrecorded.borrow_mut() = handle.with(|election| election.fault().cloned());
+            }
+            Event::NewLeader { .. } | Event::GivenUp => {}
             Event::Troubled(_) | Event::Solved | Event::InGrace { .. } => {}
             Event::Suspected { .. } | Event::Recovered { .. } => {}
         }
@@ -287,11 +294,17 @@ impl Told {
         let ran = runs.iter().rev().find(|run| Some(run.slot_ms) == slot_ms);
         let fault = match self.failure.into_inner() {
             Some(fault) if runs.is_empty() && says_nothing(self.over.get()) => return Err(fault),
-            // A store that has failed to the end of the budget said of nobody that they hold the lease.
-            None if self.over.get() == Some(SlotsOver::Budget) => {
+            // A store that has failed to the end of the budget said of nobody that they hold the lease, and one that has not
+            // answered a claim may be why that is unknown.
+            None if matches!(self.over.get(), Some(SlotsOver::Budget | SlotsOver::Unknown)) => {
                 handle.with(|election| election.fault().cloned())
             }
             fault => fault,
+        };
+        // Of an earlier slot the claims that followed have said what became of it.
+        let fault = match ran {
+            Some(run) if !run.recorded => fault.or(self.unrecorded.into_inner()),
+            _ => fault,
         };
         let outcome = match ran.map(|run| &run.end) {
             Some(RunEnd::Done(_)) => SlotOutcome::Done,

@@ -72,7 +72,11 @@ async fn take(runner: &Runner) -> Result<i32, Failure> {
         _ => String::new(),
     };
     let why = why.map(|why| format!("the command did not run{which}: {why}"));
-    runner.tell("over", json!({ "outcome": outcome.name() }), why.as_deref());
+    let untold = report.fault.as_ref().filter(|_| outcome == SlotOutcome::Done).map(|fault| {
+        let said = "the command has run, and the store did not take that; with atLeastOnce it may run again";
+        format!("{said}: {}", fault.message)
+    });
+    runner.tell("over", json!({ "outcome": outcome.name() }), why.or(untold).as_deref());
     // A slot of before that was not done is told, whatever became of the newest.
     let undone = report.runs.iter().rev().find(|run| !matches!(run.end, RunEnd::Done(())));
     match undone.map(|run| &run.end) {

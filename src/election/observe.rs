@@ -55,8 +55,9 @@ impl Election {
         if let Some((since, _)) = &mut self.owed {
             *since = self.clocks.begin(now);
         }
+        let closing_ms = self.closing_ms();
         if let Some(until_ms) = self.wind_down.as_mut().and_then(|down| down.until_ms.as_mut()) {
-            *until_ms = (*until_ms).min(now.mono_ms + self.config.attempts_ms());
+            *until_ms = (*until_ms).min(now.mono_ms + closing_ms);
         }
         if self.term.is_none() {
             self.round = None;
@@ -390,7 +391,7 @@ impl Election {
     fn pause_after_miss_ms(&mut self) -> u64 {
         self.round = None;
         self.misses = self.misses.saturating_add(1);
-        self.growing_pause_ms(self.misses)
+        self.growing_pause_ms(self.misses, self.config.frequent_interval_ms)
     }
 
     /// Whether a leader's read-back of a renewal in doubt says neither that it landed nor that it did not. What nobody can

@@ -132,7 +132,7 @@ impl Election {
         if self.outstanding.is_some() || wind_down.until_ms.is_some() {
             return;
         }
-        let until_ms = Some(now.mono_ms + self.config.attempts_ms());
+        let until_ms = Some(now.mono_ms + self.closing_ms());
         match &self.term {
             None => {
                 // A claim left and nobody knows whether it landed: one look decides what there is to release.
@@ -151,6 +151,11 @@ impl Election {
             }
             Some(_) => {}
         }
+    }
+
+    /// How long the attempts of a closing write and a read-back may take.
+    pub(super) fn closing_ms(&self) -> u64 {
+        self.config.attempts_ms() + 2 * self.writes_apart_ms
     }
 
     pub(super) fn begin_release(&mut self, now: Now) {

@@ -1,5 +1,6 @@
 //! Writes: up to three attempts of one change, and what their answers mean (S8).
 
+use super::claim::PASSING_REFUSALS;
 use super::{
     ATTEMPTS, Action, Anchor, Attempt, Election, Event, Grace, HeldTerm, LostReason,
     MAX_UNRESOLVED, Outstanding, Plan, Problem, Purpose, Round, Seen, Step,
@@ -195,10 +196,16 @@ impl Election {
 
     pub(super) fn plan_next_attempt(&mut self, now: Now) {
         let made = self.round.as_ref().map_or(ATTEMPTS, |round| round.attempts);
-        if made >= ATTEMPTS {
+        // Claims that come to nothing again and again are not made three times each.
+        let claims = self.term.is_none() && self.wind_down.is_none();
+        let most = if claims && self.refusals > PASSING_REFUSALS { 1 } else { ATTEMPTS };
+        if made >= most {
             return self.plan_look(now, 0);
         }
         let delay_ms = self.config.retry_delays_ms[made.saturating_sub(1).min(1)];
+        // A store that takes one write a second refuses each one that comes so soon after the last.
+        let apart_ms = self.wind_down.map_or(0, |_| self.writes_apart_ms);
+        let delay_ms = delay_ms.max(apart_ms);
         self.plan = Plan { at_ms: now.mono_ms + delay_ms, action: Action::Attempt };
     }
 
@@ -306,7 +313,7 @@ impl Election {
         attempt: &Attempt,
         unsettled: bool,
     ) -> Option<(u64, bool)> {
-        let wait_ms = self.unproven_wait_ms.take()?;
+        let wait_ms = self.unproven_wait_ms.take().filter(|_| !planted!(StoreClockAlone))?;
         let taken = matches!(attempt.purpose, Purpose::Claim | Purpose::Reserve);
         let by_store = matches!(&self.seen,
             Seen::Record { observation, .. } if observation.has_store_clock(&self.clocks));

@@ -80,6 +80,9 @@ pub struct Odd {
     /// The answer of the first write that claims this slot is lost.
     pub loses_slot: Cell<Option<u64>>,
     pub writes: Cell<u32>,
+    /// A write of which so little time has passed since the last that landed is not taken, as R2's binding says it: without a status.
+    pub apart_ms: Cell<u64>,
+    landed_ms: Cell<u64>,
     /// The answer of the next write waits for this.
     gate: RefCell<Option<oneshot::Receiver<()>>>,
 }
@@ -100,7 +103,7 @@ impl Odd {
         Answer::unknown(Fault::new(FaultKind::Network, "reset")).outcome
     }
 
-    async fn perform(&self, operation: Operation) -> Answer {
+    async fn perform(&self, operation: Operation, now_ms: u64) -> Answer {
         if self.hangs.get() {
             return std::future::pending().await;
         }
@@ -111,7 +114,13 @@ impl Odd {
             Operation::Write { record, .. } => Some(record.body(Format::Native)),
             Operation::Read { .. } | Operation::Delete => None,
         };
+        if written.is_some() && now_ms < self.landed_ms.get() + self.apart_ms.get() {
+            return Answer::unknown(Fault::new(FaultKind::Unavailable, "reduce your request rate"));
+        }
         let Answer { mut outcome, mut facts } = self.memory.perform(operation).await;
+        if matches!(outcome, Outcome::Written { .. }) {
+            self.landed_ms.set(now_ms);
+        }
         match self.dates.get() {
             Dates::Both => {}
             Dates::LastModifiedOnly => facts.date_ms = None,
@@ -172,6 +181,31 @@ pub struct World {
     /// Every job that began: its slot and its token.
     begun: Rc<RefCell<Vec<(u64, u64)>>>,
     sessions: Cell<u64>,
+    /// That of every member.
+    pub config: Config,
+}
+
+struct Wire {
+    store: Rc<Odd>,
+    host: Virtual,
+}
+
+impl Store for Wire {
+    async fn perform(&self, operation: Operation) -> Answer {
+        self.store.perform(operation, self.host.wall_ms()).await
+    }
+
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
+    fn writes_apart_ms(&self) -> u64 {
+        self.store.apart_ms.get()
+    }
+
+    fn describe(&self) -> String {
+        "the store".to_owned()
+    }
 }
 
 impl World {
@@ -180,7 +214,7 @@ impl World {
         let now_ms = Rc::clone(&machine.host.now_ms);
         let memory = Memory::new(move || EPOCH_MS + now_ms.get());
         let store = Rc::new(Odd { memory, dates: Cell::new(dates), ..Odd::default() });
-        Self { machine, store, begun: Rc::default(), sessions: Cell::new(0) }
+        Self { machine, store, begun: Rc::default(), sessions: Cell::new(0), config: config() }
     }
 
     /// A group whose operator has run `init`, when its first slot is due.
@@ -197,8 +231,7 @@ impl World {
 
     /// The way of one member to the store.
     pub fn wire(&self) -> impl Store + 'static {
-        let store = Rc::clone(&self.store);
-        Through(async move |operation| store.perform(operation).await)
+        Wire { store: Rc::clone(&self.store), host: self.machine.host.clone() }
     }
 
     pub fn now_ms(&self) -> u64 {
@@ -225,7 +258,7 @@ impl World {
     pub fn trigger_on(&self, host: &Virtual, schedule: Schedule, job: Job) -> Trigger {
         let seed = self.sessions.get() + 1;
         self.sessions.set(seed);
-        let config = Config { server_id: "m".to_owned(), ..config() };
+        let config = Config { server_id: "m".to_owned(), ..self.config.clone() };
         let election = Election::for_schedule(config, format!("s{seed}"), seed, schedule);
         let handle = Handle::new(election);
         let report = Rc::new(RefCell::new(None));
