@@ -9,7 +9,7 @@ use crate::slots::Verdict;
 use crate::store::{Condition, Facts, Version};
 
 /// How many claims in a row may be refused on a record that is still the same before that is told.
-const PASSING_REFUSALS: u32 = 3;
+pub(super) const PASSING_REFUSALS: u32 = 3;
 
 impl Election {
     /// The claim that waits for an answer which shows its record, if this one shows that the store's clock is right.
@@ -45,7 +45,7 @@ impl Election {
         if self.refusals > PASSING_REFUSALS {
             self.problem.get_or_insert(Problem::Contradicted);
         }
-        let pause_ms = self.growing_pause_ms(self.refusals);
+        let pause_ms = self.growing_claim_pause_ms(self.refusals);
         self.plan_look(now, pause_ms);
         // Whoever has tried before has waited.
         self.turn = Some(Turn { at_ms: self.plan.at_ms, until_ms: u64::MAX, of_lease: false });

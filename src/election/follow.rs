@@ -90,11 +90,7 @@ impl Election {
         self.failures = self.failures.saturating_add(1);
         let [first_ms, second_ms] = self.config.retry_delays_ms;
         let frequent_ms = self.config.frequent_interval_ms;
-        // A trigger has a budget: it waits for the store as often as for somebody else's lease.
-        let cap_ms = match self.trigger {
-            Some(_) => frequent_ms,
-            None => self.config.infrequent_interval_ms.max(self.config.leader_timeout_ms),
-        };
+        let cap_ms = self.longest_pause_ms();
         let urgent = self.term.is_some() || self.in_doubt();
         if urgent {
             // The back-off begins when the urgency is over: an outage just longer than a lease must not cost more.
@@ -117,9 +113,24 @@ impl Election {
         self.unproven.is_some() || self.unresolved.iter().any(|attempt| !attempt.rejected)
     }
 
-    pub(super) fn growing_pause_ms(&mut self, times: u32) -> u64 {
+    /// The pause after so many claims in a row have come to nothing: where a store takes reads and no writes, many members would
+    /// otherwise claim for as long as that lasts.
+    pub(super) fn growing_claim_pause_ms(&mut self, times: u32) -> u64 {
+        // No longer than after reads that fail, with half as much by chance.
+        let cap_ms = (self.longest_pause_ms() * 2 / 3).max(self.config.frequent_interval_ms);
+        self.growing_pause_ms(times, cap_ms)
+    }
+
+    /// A trigger has a budget: it waits for the store as often as for somebody else's lease.
+    fn longest_pause_ms(&self) -> u64 {
+        match self.trigger {
+            Some(_) => self.config.frequent_interval_ms,
+            None => self.config.infrequent_interval_ms.max(self.config.leader_timeout_ms),
+        }
+    }
+
+    pub(super) fn growing_pause_ms(&mut self, times: u32, cap_ms: u64) -> u64 {
         let [first_ms, _] = self.config.retry_delays_ms;
-        let cap_ms = self.config.frequent_interval_ms;
         let pause_ms = first_ms.saturating_mul(1 << (times.saturating_sub(1)).min(16)).min(cap_ms);
         pause_ms + self.random_below(pause_ms / 2 + 1)
     }

@@ -95,7 +95,7 @@ impl Election {
     pub(super) fn yield_claim(&mut self, now: Now) {
         self.round = None;
         self.throttled = self.throttled.saturating_add(1);
-        let pause_ms = self.growing_pause_ms(self.throttled);
+        let pause_ms = self.growing_claim_pause_ms(self.throttled);
         self.plan_look(now, pause_ms);
     }
 
