@@ -344,7 +344,7 @@ impl<H: Host + Clone + 'static> Electors<H> {
         match self.asked(&question.group) {
             Some(handle) if waits && self.is_full() => {
                 let chance = self.shared.host.random().map_or(0, |bytes| u64::from(bytes[0]));
-                answer_full(&handle, self.shared.host.now(), &question, chance)
+                answer_full(&handle, self.shared.host.now(), query, chance)
             }
             Some(handle) => {
                 let _place = Place::take(&self.shared);
@@ -357,21 +357,17 @@ impl<H: Host + Clone + 'static> Electors<H> {
 }
 
 /// The answer to a question that would be held, if all groups together had room; news are told all the same. `chance` is any number.
-pub(crate) fn answer_full(
-    handle: &Handle,
-    now: Now,
-    question: &Question,
-    chance: u64,
-) -> HealthAnswer {
+pub(crate) fn answer_full(handle: &Handle, now: Now, query: &str, chance: u64) -> HealthAnswer {
     handle.with(|election| {
-        if !Desk::is_steady(election, now, question) {
-            return Desk::default().answer(election, now, question);
-        }
         let config = election.config();
+        let (question, proven) = Question::read(query, &config.peers.secrets);
+        if !Desk::is_steady(election, now, &question) {
+            return Desk::default().answer(election, now, (&question, proven));
+        }
         let lease_s = (config.leader_timeout_ms / 1_000).max(1);
         // Those who were sent away together do not all come back together.
         let pause_s = lease_s + chance % (lease_s / 2 + 1);
-        HealthAnswer::busy(pause_s, &[]).to(question, &config.peers.secrets)
+        HealthAnswer::busy(pause_s, &[]).to(&question, &config.peers.secrets)
     })
 }
 

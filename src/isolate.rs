@@ -209,8 +209,8 @@ impl<H: Host + Clone> Isolate<H> {
         query: &str,
         ended: &[String],
     ) -> HealthAnswer {
-        let (question, _) = Question::read(query, &config.peers.secrets);
-        let answer = self.answer(config, store, host, bound, ended).await;
+        let (question, proven) = Question::read(query, &config.peers.secrets);
+        let answer = self.answer(config, store, host, (bound, proven), ended).await;
         answer.to(&question, &config.peers.secrets)
     }
 
@@ -219,7 +219,7 @@ impl<H: Host + Clone> Isolate<H> {
         config: &Config,
         store: &S,
         host: &H,
-        bound: bool,
+        (bound, proven): (bool, bool),
         ended: &[String],
     ) -> HealthAnswer {
         let mut here: Vec<(Handle, H)> = self.running.borrow().clone();
@@ -228,7 +228,7 @@ impl<H: Host + Clone> Isolate<H> {
         });
         for (elector, clock) in &here {
             let now = clock.now();
-            let answer = elector.with(|election| peer::answer(election, now));
+            let answer = elector.with(|election| peer::answer(election, now, proven));
             if answer.status == 200 {
                 return answer;
             }
@@ -290,7 +290,7 @@ impl<H: Host + Clone> Isolate<H> {
         if let Some((elector, _)) = leading {
             return elector.with(|election| Sample::read(election, true));
         }
-        let leads = self.answer(config, store, host, bound, &[]).await.status == 200;
+        let leads = self.answer(config, store, host, (bound, false), &[]).await.status == 200;
         let Ok((_, answer)) = self.read(config, store, host).await else {
             return Sample::unusable(&config.lockfile_path);
         };

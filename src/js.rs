@@ -370,7 +370,7 @@ impl RawElector {
         let now = self.web.now();
         let (question, _) = Question::read(query, &Secrets::default());
         if full && question.wait_ms > 0 {
-            return json::of(&answer_full(&self.handle, now, &question, chance.into()));
+            return json::of(&answer_full(&self.handle, now, query, chance.into()));
         }
         match self.handle.asked(now, query, chance.into()) {
             Asked::Answered(answer) => json::of(&answer),

@@ -126,10 +126,10 @@ impl HealthAnswer {
     }
 }
 
-/// What the session itself answers: its lease while it has authority, with what is left of it; what its leader has told,
-/// while it believes that; 404 otherwise, so also as soon as the authority of a leader that is cut off from the store is
-/// gone.
-pub fn answer(election: &Election, now: Now) -> HealthAnswer {
+/// What the session itself answers: its lease while it has authority, with what is left of it; to a `proven` question what
+/// its leader has told, while it believes that; 404 otherwise, so also as soon as the authority of a leader that is cut off
+/// from the store is gone. Whoever proves nothing takes 200 for the word of the leader itself.
+pub fn answer(election: &Election, now: Now, proven: bool) -> HealthAnswer {
     let left_ms = election.authority(now).map(|authority| authority.remaining_ms);
     let own = |(_, lease): (_, &Lease)| lease.session.as_deref() == Some(election.session());
     let zombie = planted!(ZombieAnswersPeers) && election.record().is_some_and(own);
@@ -148,7 +148,7 @@ pub fn answer(election: &Election, now: Now) -> HealthAnswer {
             }
             HealthAnswer::leading(version, lease, &beside)
         }
-        _ => match election.relayed(now).zip(election.record()) {
+        _ => match election.relayed(now).filter(|_| proven).zip(election.record()) {
             Some((lease, (version, _))) => {
                 let group = election.config().lockfile_path.as_str();
                 let beside = Beside { group, remaining_ms: None, source: Some("relay") };

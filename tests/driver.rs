@@ -110,7 +110,7 @@ impl World {
 
     fn says_to_peers(&self) -> HealthAnswer {
         let now = self.machine.host.now();
-        self.handle.with(|election| peer::answer(election, now))
+        self.handle.with(|election| peer::answer(election, now, false))
     }
 }
 

@@ -35,7 +35,8 @@ impl Handle {
                 let number = self.inner.questions.get();
                 self.inner.questions.set(number + 1);
                 self.inner.holders.borrow_mut().insert(number, None);
-                Asked::Held { held: Held { handle: self.clone(), question, number }, for_ms }
+                let held = Held { handle: self.clone(), question, proven, number };
+                Asked::Held { held, for_ms }
             }
         }
     }
@@ -96,6 +97,7 @@ pub enum Asked {
 pub struct Held {
     handle: Handle,
     question: Question,
+    proven: bool,
     number: u64,
 }
 
@@ -108,7 +110,8 @@ impl Held {
     /// The answer.
     pub fn answer(self, now: Now) -> HealthAnswer {
         let inner = &self.handle.inner;
-        inner.desk.borrow_mut().answer(&inner.election.borrow(), now, &self.question)
+        let question = (&self.question, self.proven);
+        inner.desk.borrow_mut().answer(&inner.election.borrow(), now, question)
     }
 
     fn poll_changed<H: Host>(&self, host: &H, context: &Context<'_>) -> Poll<()> {

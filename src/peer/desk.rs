@@ -92,7 +92,7 @@ impl Desk {
         }
         let waits = question.wait_ms > 0 && config.peers.most > 0;
         if !waits || !member || !Self::is_steady(election, now, question) {
-            return Reply::Now(self.answer(election, now, question));
+            return Reply::Now(self.answer(election, now, (question, proven)));
         }
         if self.led.is_none_or(|led| led.term != question.term) {
             let led = Led { term: question.term, crowded: false, waiting: 0 };
@@ -127,11 +127,16 @@ impl Desk {
             && election.steady_term(now) == question.term
     }
 
-    /// The answer to a question, as it is now. One that is held is left after this.
-    pub fn answer(&mut self, election: &Election, now: Now, question: &Question) -> HealthAnswer {
+    /// The answer to a question, as it is now, and whether that is proven. One that is held is left after this.
+    pub fn answer(
+        &mut self,
+        election: &Election,
+        now: Now,
+        (question, proven): (&Question, bool),
+    ) -> HealthAnswer {
         let config = election.config();
         let mut answer = match is_asked(election, question) {
-            true => answer(election, now),
+            true => answer(election, now, proven),
             false => HealthAnswer::not_leading(None),
         };
         let held = question.wait_ms > 0 && answer.status == 404;

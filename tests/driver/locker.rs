@@ -308,7 +308,7 @@ fn what_needs_versions_is_refused_and_what_does_not_runs_without_a_token() {
     let told = status_of(&handle, &host);
     assert_eq!((&told["role"], &told["unfenced"]), (&"leader".into(), &true.into()));
     assert!(["term", "transitions", "parked"].iter().all(|name| told[name].is_null()), "{told}");
-    let health = handle.with(|election| peer::answer(election, host.now()));
+    let health = handle.with(|election| peer::answer(election, host.now(), false));
     assert_eq!((health.status, &health.etag), (200, &None));
     assert!(!health.body.contains("\"term\""), "{}", health.body);
     machine.pass(2_000);

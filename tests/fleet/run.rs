@@ -381,7 +381,8 @@ impl Fleet {
         let now = self.reading(peer);
         let Member { election, desk, holds, .. } = &mut self.members[peer];
         holds.retain(|(held, _)| *held != asker);
-        let answer = desk.answer(election, now, &asked.question);
+        let (question, proven) = Question::read(&asked.query, &election.config().peers.secrets);
+        let answer = desk.answer(election, now, (&question, proven));
         desk.leave();
         self.tell_asker(asker, &asked, &answer);
     }

@@ -37,7 +37,7 @@ impl Way {
         }
         match &*leader.borrow() {
             Some(leader) if self.peer.get() == Peer::Answers => {
-                let answer = leader.with(|election| peer::answer(election, self.time.now()));
+                let answer = leader.with(|election| peer::answer(election, self.time.now(), false));
                 let body = answer.body.as_bytes().into();
                 Ok(request::answer(answer.status, [], body).expect("an answer"))
             }

@@ -60,6 +60,7 @@ pub struct Hold {
     request: usize,
     asked: Asked,
     question: Question,
+    proven: bool,
 }
 
 /// What stands at the addresses of peers.
@@ -157,7 +158,7 @@ impl World {
                 self.tally.fault(Kind::PeerHeld);
                 let hold = self.peers.next_hold;
                 self.peers.next_hold += 1;
-                self.peers.holds.insert(hold, Hold { by, asker, request, asked, question });
+                self.peers.holds.insert(hold, Hold { by, asker, request, asked, question, proven });
                 self.after(for_ms, Event::HoldOver { session: by, hold });
                 let (held, most) =
                     (self.sessions[by].desk.held(), self.sessions[by].election.config().peers.most);
@@ -235,7 +236,8 @@ impl World {
     }
 
     pub fn end_hold(&mut self, id: u64, due: bool) {
-        let Some(Hold { by, asker, request, asked, question }) = self.peers.holds.remove(&id)
+        let Some(Hold { by, asker, request, asked, question, proven }) =
+            self.peers.holds.remove(&id)
         else {
             return;
         };
@@ -252,7 +254,7 @@ impl World {
         }
         let look = self.look(by);
         let member = &mut self.sessions[by];
-        let answer = member.desk.answer(&member.election, look.now, &question);
+        let answer = member.desk.answer(&member.election, look.now, (&question, proven));
         member.desk.leave();
         self.answer_asker(by, asker, request, &asked, answer, false);
     }
