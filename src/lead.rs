@@ -69,7 +69,7 @@ impl<H: Host> UnfencedTerm<'_, H> {
 /// thread until the authority was over and then returned: another leader may have done the same meanwhile.
 ///
 /// When the work ends by itself under its authority, the lease is released and its value comes back. `None` comes back after an
-/// [`Input::Stop`] that was told to `handle`. To drop the future of `lead` itself leaves the lease to run out.
+/// [`Input::Stop`] that was told to `handle`. Either way the election has ended: to lead again, make another. To drop the future of `lead` itself leaves the lease to run out.
 ///
 /// Work that keeps its thread busy keeps the renewals waiting: give it a thread of its own, and await that.
 ///
@@ -109,6 +109,13 @@ async fn run_work<'a, S: Store, H: Host, T>(
     host: &'a H,
     mut work: impl AsyncFnMut(Term<'a, H>) -> T,
 ) -> Result<Option<T>, Fault> {
+    let refuse = |message| Err(Fault::new(FaultKind::Misconfigured, message));
+    if handle.with(Election::has_schedule) {
+        return refuse("this election runs the slots of a schedule: give it to run_scheduled");
+    }
+    if handle.with(Election::has_finished) {
+        return refuse("this election has led before and has ended: make another by new_election");
+    }
     judge(handle, store, host).await?;
     let (leads, begun) = (Cell::new(None), Cell::new(None));
     let failure = RefCell::new(None);

@@ -28,7 +28,7 @@ use std::error::Error;
 use std::future::{Future, poll_fn};
 use std::io::{self, Write};
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -77,7 +77,8 @@ const HEAD_LIMIT: Duration = Duration::from_secs(10);
 /// How long [`serve_health`] waits after a connection could not be accepted, in milliseconds.
 const ACCEPT_PAUSE_MS: u64 = 500;
 
-/// The machine. Cheap to clone; clones share the connections and the origin of the monotonic clock.
+/// The machine. Cheap to clone; clones share the connections. All in one process have the same monotonic clock, so that an
+/// election may be asked by any of them.
 ///
 /// Requests over `https` go through the proxy that `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` name, as with every client of
 /// reqwest. Requests over `http` go nowhere but to their address, which is on loopback. Certificates are judged by those that
@@ -88,19 +89,20 @@ pub struct Native {
     direct: reqwest::Client,
     /// For peers, where their certificates need one of their own.
     peers: Option<reqwest::Client>,
-    started: Instant,
     /// Who hears of problems instead of standard error.
     hear: Option<Arc<Hear>>,
 }
 
 type Hear = dyn Fn(&str) + Send + Sync;
 
+/// Of the monotonic clock. With one for each host, an election that is asked by another host would read a step of the clock.
+static ORIGIN: OnceLock<Instant> = OnceLock::new();
+
 impl Native {
     /// Sets up the HTTP clients. Where no cryptography has been chosen for rustls in this process, it chooses `ring`.
     ///
     /// # Errors
     /// The system's certificates cannot be loaded.
-    #[allow(clippy::disallowed_methods)] // This is a host: here time comes from.
     pub fn new() -> Result<Self, String> {
         // Fails only where the program has chosen another provider before, which then serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -108,7 +110,7 @@ impl Native {
             builder.build().map_err(|error| format!("no HTTP client: {}", innermost(error)))
         };
         let (tunnelled, direct) = (client(builder())?, client(builder().no_proxy())?);
-        Ok(Self { tunnelled, direct, peers: None, started: Instant::now(), hear: None })
+        Ok(Self { tunnelled, direct, peers: None, hear: None })
     }
 
     /// The same, without a line on standard error when a problem lasts and when it is over: for programs that show
@@ -183,7 +185,8 @@ impl Host for Native {
     fn now(&self) -> Now {
         // A wall clock before 1970 counts as 1970: what is held is then judged by the monotonic one.
         let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Now::new(self.started.elapsed().as_millis() as u64, wall.as_millis() as u64)
+        let mono = ORIGIN.get_or_init(Instant::now).elapsed();
+        Now::new(mono.as_millis() as u64, wall.as_millis() as u64)
     }
 
     async fn sleep(&self, ms: u64) {
@@ -567,7 +570,8 @@ impl AsyncWrite for Shared<'_> {
     }
 }
 
-/// An answer of [`Handle::answer_peer`] for a server on crate `http`'s types, such as axum or hyper.
+/// An answer of [`Handle::answer_peer`] for a server on crate `http`'s types, such as hyper. The future of that answer stays on
+/// its thread, so that a router which moves requests between threads, such as axum's, can't await it.
 ///
 /// # Errors
 /// None that an answer of this crate makes.
