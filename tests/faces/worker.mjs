@@ -383,7 +383,7 @@ class Visitor extends Face {
     const path = chance.pick(PATHS);
     const headers = chance.oneIn(2) ? { authorization: `Bearer ${TOKEN}` } : {};
     const request = pack.newRequest(`https://worker.example.com${path}`, { headers });
-    const response = await pack.worker.fetch(request, { ...env, EDGELECT_ACCESS_KEY_ID: name }, {});
+    const response = await pack.worker.fetch(request, { ...env, EDGELECT_ACCESS_KEY_ID: name }, { waitUntil: () => {} });
     const { status } = response;
     if (path === PATHS[0] && status === 200) this.#judge(await response.json());
     if (this.session !== undefined) world.gone(this.session);

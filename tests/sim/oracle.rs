@@ -132,6 +132,10 @@ pub struct View {
     /// The newest answer that said anything, by the session's own clocks.
     pub heard: Now,
     sample: Option<(u64, u64)>,
+    /// Its host knows by timers that nobody sees here when they fired too early: after a step back its clock may begin anew
+    /// once more at any time.
+    pub hides_timers: bool,
+    begins_anew: bool,
     /// The `Date` from which storage time is known best, counted on by the fastest clock of the contract.
     best_date: Option<(u64, u64)>,
     /// When a single clock stepped back, which neither a reading nor a `Date` has shown yet.
@@ -292,6 +296,7 @@ impl Oracle {
             return;
         }
         view.stepped_back_ms = Some(true_ms);
+        view.begins_anew = view.hides_timers && view.single;
         view.recent.clear();
         // How long a peer has repeated itself is measured anew; how long the store was not read is judged by true time.
         (view.peer, view.peer_stale) = (None, false);
@@ -810,7 +815,7 @@ impl Oracle {
         if apart_ms > 2_000 {
             view.stepped_back_ms = None;
         }
-        apart_ms.abs() > 2_000
+        apart_ms.abs() > 2_000 && !view.begins_anew
     }
 
     fn shown(

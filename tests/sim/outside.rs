@@ -145,6 +145,7 @@ impl World {
         let margins = BTreeMap::from([(config.leader_timeout_ms, config.margin_ms)]);
         member.outside = Some(Outside { margins, ..Outside::default() });
         self.enters(name.to_owned(), member);
+        self.oracle.views[session].hides_timers = true;
         self.history.note(self.now_ms, || format!("s{session} begins: {name}"));
         session
     }

@@ -117,12 +117,7 @@ impl Schedule {
         manners.unchanged = between.unchanged;
         // A trigger lives too short to know such a time for what it is: it leaves its slot out, and heals nothing.
         manners.moving = between.moving && !manners.unmodified && !slots && !crons;
-        manners.late_dates_of_eight = match seed % 64 {
-            _ if slots => 0,
-            21 => 6,
-            5 | 37 | 53 => 1,
-            _ => 0,
-        };
+        manners.late_dates_of_eight = if slots { 0 } else { late_dates_of_eight(seed) };
         let by_storage = outside > 0 && !slots && seed % 4 == 1;
         let contract = group.contract(&manners, wild, by_storage);
         let mut world = World::new(seed, manners, contract);
@@ -380,6 +375,15 @@ impl Schedule {
             if self.world.oracle.contract.late_dates { 4 * intervals_ms + grace_ms } else { 0 };
         let local_ms = local_ms + moving_ms + denied_ms;
         local_ms + local_ms / 10
+    }
+}
+
+/// See [`Manners::late_dates_of_eight`].
+fn late_dates_of_eight(seed: u64) -> u64 {
+    match seed % 64 {
+        21 => 6,
+        5 | 37 | 53 => 1,
+        _ => 0,
     }
 }
 
