@@ -464,7 +464,10 @@ export class Elector {
           value = await this.#run(work, term, signal);
         } catch (error) {
           signal?.throwIfAborted();
-          if (goesOn(term)) continue;
+          if (goesOn(term)) {
+            await anotherTurn(session.finished);
+            continue;
+          }
           // Work throws because its signal has fired: it ends as it was told to.
           if (this.#endsAsTold(term)) return undefined;
           throw error;
@@ -474,7 +477,10 @@ export class Elector {
         const given = GIVEN_UP.includes(lossOf.get(term));
         if (!given) signal?.throwIfAborted();
         if (signal?.aborted) return value;
-        if (goesOn(term)) continue;
+        if (goesOn(term)) {
+          await anotherTurn(session.finished);
+          continue;
+        }
         if (given && !this.#failure) return value;
         if (this.#endsAsTold(term)) return undefined;
         // What ended the elector may be its own breakdown, and nobody knows what the work was worth then.
@@ -1174,8 +1180,18 @@ const storeError = ({ message, status, storeCode, cause, public: shown }) => {
   return error;
 };
 
+/** Lets timers and signals come: a storage that answers at once makes one turn of claims and work that never ends. */
+const anotherTurn = async (finished) => {
+  let forget;
+  const turn = new Promise((resolve) => {
+    forget = setTimer(0, resolve);
+  });
+  await Promise.race([turn, finished]);
+  forget();
+};
+
 const stoppedError = () =>
-  new EdgelectError('the elector is not running: call start() first', { code: 'EDGELECT_STOPPED' });
+  new EdgelectError('the elector is not running: it was not started, or has been stopped; start() begins again', { code: 'EDGELECT_STOPPED' });
 
 const removedError = () =>
   new EdgelectError('the elector was removed from its Electors: add the group again', { code: 'EDGELECT_STOPPED' });

@@ -80,7 +80,8 @@ export interface ScheduledOptions {
   /** How many requests one call may make, each job counted as one, before it leaves further slots to the next. 10 to 100000;
    * default 50 on Workers, as on their free plan, and no limit elsewhere. */
   subrequests?: number;
-  /** Ends the waiting, or the job: its `term.signal` fires, and the slot is closed undone. The call rejects with the signal's
+  /** Ends the waiting, or the job: its `term.signal` fires. A job that throws then leaves its slot undone; one that returns counts as
+   * done. The call rejects with the signal's
    * reason, whatever it ran before, unless the job of the trigger's own slot had ended well. */
   signal?: AbortSignal;
 }
@@ -131,8 +132,8 @@ export type ScheduledResult<T> = {
   leftOut: number;
   /** Every job that this call ran, in order: reruns and missed slots come first. */
   runs: SlotRun<T>[];
-  /** Why the store could not be used any more, after a job had been run or a claim had left; or why it failed to the end of the
-   * `budget`. */
+  /** Why the store could not be used any more, after a job had been run or a claim had left, or did not take a job's end; or why it
+   * failed to the end of the `budget`. */
   fault?: EdgelectError;
 } & (
   | (SlotRun<T> & { reason?: undefined })
@@ -419,7 +420,7 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
   stop(options?: { park?: boolean; release?: boolean; signal?: AbortSignal }): Promise<void>;
   /** Stops this elector when the process gets one of these signals, SIGTERM and SIGINT unless others are named: the work's signal
    * fires, and once the work has stopped the lease is released, so that another member leads within one `frequentInterval` and half a second. A
-   * slot that runs is closed undone. The process then ends as soon as nothing else keeps it alive; a second signal ends it at
+   * slot whose job throws at its signal stays undone. The process then ends as soon as nothing else keeps it alive; a second signal ends it at
    * once. From then on `lead` resolves to `undefined`, at once or as soon as nothing runs under a term, and `start` and
    * `runScheduled` reject with `EDGELECT_STOPPED`. Returns a function that takes this back.
    * @throws EdgelectError `EDGELECT_CONFIG` where no signal comes: on Workers, and in the worker threads of Node and Bun; for an empty
@@ -446,7 +447,8 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
   waitForLeadership(options?: { signal?: AbortSignal }): Promise<TermOf<S>>;
   /** Runs the work as the leader: starts if need be, waits for leadership, and gives it up when the work
    * is done; it stops the elector if it had started it, and nobody called `start` meanwhile. The work's `term.signal` fires when the authority ends and when
-   * `signal` does; where `signal` is given also when the work has ended, for what it has left running. Work that returns or throws after
+   * `signal` does: then it leads on until the work has ended, so that the work can still write what it must, and work that never ends keeps the
+   * lease. Where `signal` is given it fires also when the work has ended, for what it has left running. Work that returns or throws after
    * its term was lost or resigned runs again in the next term: what it returned then counts for nothing, because another
    * leader may have done the same. The elector claims no term while old work goes on, so stop at the signal: work that waits
    * for the next term, by `waitForLeadership` or by a `lead` within it, waits for itself.
