@@ -49,7 +49,10 @@ const SIMULATOR = [...NATIVE, ...without('store/dynamodb', 'store/epochs', 'stor
 const BUGS = ['tests/planted', 'tests/shards/play.rs'];
 const EPOCHS = ['tests/epochs.rs', 'tests/epochs'];
 /** What the npm package in the simulated world is made of. */
-const PACKAGE = [...RUST, 'js', 'package.json', 'package-lock.json', ':(glob)tests/faces/**', ':(exclude)tests/faces/failed.txt'];
+const PACKAGE = [
+  ...RUST, ...without('cli'), 'js', 'package.json', 'package-lock.json', ':(glob)tests/faces/**', ':(exclude)tests/faces/failed.txt',
+  ...['cli', 'demo', 'figures'].map((name) => `:(exclude)js/${name}`),
+];
 const EVERY_FILE = ['.', `:(exclude)${RECORD}`];
 /** Everything but what people read. */
 const CODE = [...EVERY_FILE, ':(exclude)docs', ':(exclude,glob)**/*.md'];

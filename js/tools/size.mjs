@@ -7,8 +7,8 @@ import { PlainError } from './run.mjs';
 import { withBundle } from './wrangler.mjs';
 
 /** Bytes after gzip -9. The Worker's holds for everything that is uploaded: wasm and JavaScript together. They are there to
- * show a jump, not to leave a library out: the free plan takes 3 MB. */
-export const BUDGETS = { npm: 380_000, worker: 380_000 };
+ * show a jump, not to leave a library out or a sentence that helps: the free plan takes 3 MB. */
+export const BUDGETS = { npm: 400_000, worker: 400_000 };
 
 export const gzipped = (file) => gzipSync(fs.readFileSync(file), { level: 9 }).length;
 export const kilobytes = (bytes) => `${(bytes / 1000).toFixed(1)} KB`;
