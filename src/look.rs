@@ -124,7 +124,8 @@ fn left_ms(config: &Config, lease: &Lease, facts: &Facts, storage_ms: u64) -> i6
 fn state_of(found: Option<&Reading>, left_ms: i64) -> (&'static str, Option<String>) {
     let (state, why) = match found {
         None => {
-            let why = "there is no lease object: no member has run yet, or somebody deleted it";
+            let why = "there is no lease object of this name: no member has run yet, somebody deleted it, or \
+                       your group has another name (--lockfile-path)";
             ("missing", why.to_owned())
         }
         Some(Reading::Closed(why)) => ("closed", Problem::closed(*why).to_string()),

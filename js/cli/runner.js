@@ -218,7 +218,10 @@ export class Runner {
     // Docker kills what has not ended 10 s after its SIGTERM.
     const shown = await look(this.#options, undefined, AbortSignal.timeout(TELL_MS)).catch(() => undefined);
     const held = shown === undefined || shown.leaderId === serverId;
-    const text = held ? `the lease runs out within ${shown?.leftMs ?? this.elector.config.leaderTimeout} ms` : 'this member holds no lease';
+    // No look came through: a claim may have landed all the same.
+    const unsure = `a lease that this member may hold runs out within ${this.elector.config.leaderTimeout} ms`;
+    const sure = held ? `the lease runs out within ${shown?.leftMs} ms` : 'this member holds no lease';
+    const text = shown === undefined ? unsure : sure;
     this.tell('left', { held }, `${this.#ending.signal}: ${text}`);
   }
 }

@@ -453,18 +453,15 @@ impl Runner {
         // Docker kills what has not ended 10 s after its SIGTERM.
         let late = self.host.sleep(TELL_MS);
         let looking = shown(&config, &self.store, &self.host, None);
-        let held = match select(Box::pin(looking), Box::pin(late)).await {
-            Either::Left((Ok(look), _)) => {
-                (look["leaderId"] == server_id.as_str()).then(|| look["leftMs"].clone())
+        let (held, text) = match select(Box::pin(looking), Box::pin(late)).await {
+            Either::Left((Ok(look), _)) if look["leaderId"] == server_id.as_str() => {
+                (true, format!("the lease runs out within {} ms", look["leftMs"]))
             }
-            _ => Some(lease_ms.into()),
+            Either::Left((Ok(_), _)) => (false, "this member holds no lease".to_owned()),
+            // No look came through: a claim may have landed all the same.
+            _ => (true, format!("a lease that this member may hold runs out within {lease_ms} ms")),
         };
-        let text = match &held {
-            Some(left_ms) => format!("the lease runs out within {left_ms} ms"),
-            None => "this member holds no lease".to_owned(),
-        };
-        let text = format!("{signal}: {text}");
-        self.tell("left", json!({ "held": held.is_some() }), Some(&text));
+        self.tell("left", json!({ "held": held }), Some(&format!("{signal}: {text}")));
     }
 }
 

@@ -163,9 +163,9 @@ impl fmt::Display for Problem {
                 f,
                 "a member has a lease of {lease_ms} ms, longer than maxLease ({max_lease_ms} ms) \
                  here. This member waits it out, but one that has not seen it would not: set the \
-                 same maxLease for every member of the group (S7). A cron trigger that ends before \
-                 that lease does never leads: stop all members, wait for the lease, delete the \
-                 object, and start them again. If other software wrote the record, also check the \
+                 same maxLease for every member of the group (S7). A trigger that ends before that \
+                 lease would never claims: give all triggers a maxLease of {lease_ms} until one of \
+                 them has claimed. If other software wrote the record, also check the \
                  clock of its machine",
             ),
             Self::SharedName(server_id) => write!(

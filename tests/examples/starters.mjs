@@ -98,7 +98,7 @@ async function inWorkerd(folder, work) {
   }
   const [, address] = /curl "http:\/\/127\.0\.0\.1:8787(\/[^"$]+)\$1"/.exec(read(folder, 'README.md'));
   const logged = [];
-  const workerd = startWorkerd({ ...bundleIn(await uploadOf(folder, {})), r2Buckets: ['BUCKET'], unsafeTriggerHandlers: true, onLog: (text) => logged.push(text) });
+  const workerd = startWorkerd({ ...bundleIn(await uploadOf(folder, {})), r2Buckets: ['EDGELECT_R2'], unsafeTriggerHandlers: true, onLog: (text) => logged.push(text) });
   const fire = async (time) => {
     const answer = await workerd.dispatchFetch(`http://worker${address}${time}`);
     assert.deepEqual([answer.status, await answer.text()], [200, 'ok'], logged.join('\n'));

@@ -99,7 +99,7 @@ test('after a signal a store that does not answer is waited for but for a moment
   waiting.kill('SIGTERM');
   assert.deepEqual(await waiting.ended, { code: 143, signal: null });
   soon(startMs);
-  assert.match(waiting.shown.stderr, /the lease runs out within 2000 ms/);
+  assert.match(waiting.shown.stderr, /a lease that this member may hold runs out within 2000 ms/);
 });
 
 test('three of them run one at a time', async () => {

@@ -325,7 +325,7 @@ fn aws_region(host: &str) -> Option<&str> {
 pub(in crate::store) fn check_region(region: Option<&str>) -> Result<String, ConfigError> {
     let region = region.unwrap_or("us-east-1");
     if !is_region(region) {
-        let rule = "is 1 to 64 lower-case letters, digits and dashes, such as \"eu-central-1\" or \"auto\"";
+        let rule = "is 1 to 63 lower-case letters, digits and dashes, such as \"eu-central-1\" or \"auto\"";
         return Err(refuse("region", region, rule));
     }
     Ok(region.to_owned())
