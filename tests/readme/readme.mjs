@@ -101,10 +101,10 @@ async function onWorkers(place, snippet) {
   const { bundleIn, fireCron, startWorkerd } = await import('../../js/tools/miniflare.mjs');
   const out = await uploadOf(folderFor(place, 'worker', snippet, { main: 'worker' }), { main: 'worker.mjs' });
   let logged = '';
-  const worker = startWorkerd({ ...bundleIn(out), r2Buckets: ['BUCKET'], onLog: (text) => (logged += `${text}\n`) });
+  const worker = startWorkerd({ ...bundleIn(out), r2Buckets: ['EDGELECT_R2'], onLog: (text) => (logged += `${text}\n`) });
   try {
     // The first slot of a new group would be left out.
-    await (await worker.getR2Bucket('BUCKET')).put('leader/report.json', JSON.stringify(RAN_BEFORE));
+    await (await worker.getR2Bucket('EDGELECT_R2')).put('leader/report.json', JSON.stringify(RAN_BEFORE));
     const outcome = await fireCron(worker);
     if (outcome !== 'ok') throw new PlainError(`the trigger ended with ${outcome}: ${logged}`);
   } finally {
