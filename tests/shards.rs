@@ -3,7 +3,7 @@
 use edgelect::config::Follow;
 use edgelect::planted::plant;
 use edgelect::shards::plan::{Plan, View};
-use worlds::play::{self, How, LEASE_MS, World, play};
+use worlds::play::{self, Fails, How, LEASE_MS, World, play};
 
 /// After the last event: a dead member's leases run out, its shards are claimed, and what is uneven is given back in two rounds.
 const SETTLED_MS: u64 = play::SETTLED_MS;
@@ -107,9 +107,9 @@ fn after_a_time_without_writes_all_shards_are_soon_led_again() {
             let mut world = World::new(6, 3);
             (0..members).for_each(|_| world.join());
             world.pass(100_000);
-            world.fail(0..6, true);
+            world.fail(0..6, Fails::Unknown);
             world.pass(outage_ms);
-            world.fail(0..6, false);
+            world.fail(0..6, Fails::No);
             world.pass(SETTLED_MS);
             assert_eq!(world.shares().iter().sum::<usize>(), 6, "{members}, {outage_ms} ms");
         }
@@ -122,10 +122,48 @@ fn a_shard_that_nobody_can_write_keeps_no_other_from_its_member() {
         let mut world = World::new(4, 3);
         (0..2).for_each(|_| world.join());
         world.pass(200_000);
-        world.fail([bad], true);
+        world.fail([bad], Fails::Unknown);
         world.crash(0);
         world.pass(2 * SETTLED_MS);
         assert_eq!(world.shares(), [3], "{bad}");
+    }
+}
+
+const FAILS: [Fails; 3] = [Fails::Unknown, Fails::Denied, Fails::Refused];
+
+#[test]
+fn a_shard_that_could_not_be_written_for_a_time_is_soon_led_again() {
+    for fails in FAILS {
+        for (members, outage_ms) in [(1, 120_000), (1, 300_000), (2, 180_000), (3, 600_000)] {
+            let mut world = World::new(6, 3);
+            (0..members).for_each(|_| world.join());
+            world.pass(200_000);
+            world.fail([2], fails);
+            world.pass(outage_ms);
+            world.fail([2], Fails::No);
+            world.pass(40_000);
+            let led = world.shares().iter().sum::<usize>();
+            assert_eq!(led, 6, "{fails:?}, {members} members, {outage_ms} ms");
+        }
+    }
+}
+
+#[test]
+fn beside_a_shard_that_nobody_can_write_a_newcomer_gets_its_share_and_a_death_is_made_good() {
+    for fails in FAILS {
+        let mut world = World::new(16, 3);
+        (0..2).for_each(|_| world.join());
+        world.pass(200_000);
+        world.fail([0], fails);
+        world.pass(100_000);
+        world.join();
+        world.pass(300_000);
+        let mut shares = world.shares();
+        shares.sort_unstable();
+        assert!(shares[0] >= 4, "{fails:?}: {shares:?}");
+        world.crash(2);
+        world.pass(100_000);
+        assert_eq!(world.shares().iter().sum::<usize>(), 15, "{fails:?}");
     }
 }
 

@@ -69,7 +69,7 @@ pub struct Plan {
     /// Who has just lost a shard, and until when they are not counted on.
     wavering: BTreeMap<String, u64>,
     /// Who let which shard lie that was for them, and until when that is not for them.
-    unwilling: BTreeMap<(String, usize), u64>,
+    unwilling: BTreeMap<String, BTreeMap<usize, u64>>,
     /// Since when each shard is unknown.
     unknown_since_ms: Vec<Option<u64>>,
     /// Since when this member holds any shard at all.
@@ -80,6 +80,9 @@ pub struct Plan {
     /// Which shard this member claims first, since when, and which ones it has claimed in vain before.
     first: Option<(usize, u64)>,
     tried: Vec<usize>,
+    /// When it decided last, and since when it has held none.
+    decided_ms: u64,
+    none_since_ms: Option<u64>,
     /// Since when there has been a reason to give.
     gives_since_ms: Option<u64>,
 }
@@ -106,12 +109,15 @@ impl Plan {
             shown_at_ms: 0,
             first: None,
             tried: Vec::new(),
+            decided_ms: 0,
+            none_since_ms: None,
             gives_since_ms: None,
         }
     }
 
     /// What to do at this time of the monotonic clock, by what is seen of each shard and of the seat.
     pub fn decide(&mut self, now_ms: u64, shards: &[View], seat: &View) -> Orders {
+        let passed_ms = now_ms.saturating_sub(std::mem::replace(&mut self.decided_ms, now_ms));
         self.note(now_ms, shards, seat);
         let goes_on = |view: &View| *view == View::Coming && !planted!(MadeIsLeft);
         let competes = shards.iter().map(goes_on).collect();
@@ -120,8 +126,9 @@ impl Plan {
         let shortest_ms = unknown.min().unwrap_or(u64::MAX);
         if shortest_ms < self.patience_ms {
             self.gives_since_ms = None;
-            // Nobody lets a shard lie of which it may not be sure that it is free.
-            self.free_since_ms.iter_mut().flatten().for_each(|since_ms| *since_ms = now_ms);
+            // Nobody lets a shard lie of which it may not be sure that it is free: this time does not count.
+            let wait = |since_ms: &mut u64| *since_ms = (*since_ms + passed_ms).min(now_ms);
+            self.free_since_ms.iter_mut().flatten().for_each(wait);
             return orders;
         }
         let mut shares = self.shares(shards, seat);
@@ -138,7 +145,10 @@ impl Plan {
             orders.gives = self.give(now_ms, all(shards, &View::Mine), shares);
         }
         let willing = !self.lets_lie(&self.me, None);
-        let wanted = own == 0 && free.is_empty() && most >= 2 && willing;
+        // What it has claimed for so long it may not get: the others have to see that it is there.
+        let since_ms = self.none_since_ms.unwrap_or(now_ms);
+        let in_vain = now_ms - since_ms >= self.patience_ms;
+        let wanted = own == 0 && (free.is_empty() || in_vain) && most >= 2 && willing;
         orders.takes_seat |= wanted;
         // Until the others have seen its first shard, the seat shows them that it is there: without it they would claim what is
         // free for it.
@@ -172,7 +182,7 @@ impl Plan {
                 self.wavering.insert(before.clone(), now_ms + self.settle_ms);
             }
             if let Some(name) = holder.filter(|name| before.as_ref() != Some(*name)) {
-                self.unwilling.remove(&(name.clone(), shard));
+                self.unwilling.entry(name.clone()).or_default().remove(&shard);
             }
             self.holders[shard] = holder.cloned();
             let since_ms = self.free_since_ms[shard].unwrap_or(now_ms);
@@ -184,11 +194,16 @@ impl Plan {
             };
         }
         self.wavering.retain(|_, until_ms| *until_ms > now_ms);
-        self.unwilling.retain(|_, until_ms| *until_ms > now_ms);
+        self.unwilling.retain(|_, lie| {
+            lie.retain(|_, until_ms| *until_ms > now_ms);
+            !lie.is_empty()
+        });
         let holds = shards.contains(&View::Mine) || shards.contains(&View::Coming);
         if holds {
             (self.first, self.tried) = (None, Vec::new());
         }
+        let since_ms = self.none_since_ms.unwrap_or(now_ms);
+        self.none_since_ms = (!holds).then_some(since_ms);
         self.holds_since_ms = holds.then(|| self.holds_since_ms.unwrap_or(now_ms));
         let shown = holds || matches!(seat, View::Mine | View::Coming);
         if shown {
@@ -221,17 +236,18 @@ impl Plan {
 
     /// Whether a member lets a shard lie, that one or any: its old work may bar just that one.
     fn lets_lie(&self, name: &str, shard: Option<usize>) -> bool {
-        let lies =
-            |(of, one): &(String, usize)| of == name && shard.is_none_or(|shard| shard == *one);
-        self.unwilling.keys().any(lies)
+        let lie = self.unwilling.get(name);
+        lie.is_some_and(|lie| shard.is_none_or(|shard| lie.contains_key(&shard)))
     }
 
     /// The member that has the fewest, of those that may be given one more.
     fn neediest(&self, shard: usize, barred: bool, shares: &Shares) -> Option<String> {
-        let bars = |name: &str| (barred && name == self.me) || self.lets_lie(name, Some(shard));
-        let may = |name: &str| self.takes(name) && !bars(name);
+        let may = |name: &str| self.takes(name) && !(barred && name == self.me);
         let takers = shares.iter().filter(|(name, _)| may(name));
-        let neediest = takers.min_by_key(|(name, held)| (**held, !weight(shard, name)));
+        // Where everybody has let it lie, what was in the way may be over.
+        let neediest = takers.min_by_key(|(name, held)| {
+            (self.lets_lie(name, Some(shard)), **held, !weight(shard, name))
+        });
         neediest.map(|(name, _)| name.clone())
     }
 
@@ -269,7 +285,7 @@ impl Plan {
             let lies = self.lies_for_ms(now_ms, *shard) >= self.patience_ms;
             if let Some(taker) = taker.as_ref().filter(|_| lies) {
                 let until_ms = now_ms + UNWILLING_FOR * self.patience_ms;
-                self.unwilling.insert((taker.clone(), *shard), until_ms);
+                self.unwilling.entry(taker.clone()).or_default().insert(*shard, until_ms);
                 self.free_since_ms[*shard] = Some(now_ms);
             }
         }

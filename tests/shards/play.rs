@@ -9,13 +9,13 @@ use std::rc::Rc;
 use edgelect::config::Follow;
 use edgelect::request::{self, Request, Response};
 use edgelect::store::memory::Memory;
-use edgelect::store::{Answer, Facts, Fault, FaultKind, Operation, Store};
+use edgelect::store::{Answer, Facts, Fault, FaultKind, Operation, Outcome, Store};
 use edgelect::{Config, Electors, Host, Limits, Settings, Shards, driver};
 use futures::executor::block_on;
 use futures::future::AbortHandle;
 
 use crate::sim::chance::Chance;
-use crate::virtual_time::{Machine, Virtual};
+use crate::virtual_time::{Machine, Virtual, undated};
 
 /// The default lease.
 pub const LEASE_MS: u64 = 15_000;
@@ -37,7 +37,17 @@ struct Way {
     cut: Rc<Cell<bool>>,
     how: How,
     /// Whether the store takes no write of this object.
-    fails: Rc<Cell<bool>>,
+    fails: Rc<Cell<Fails>>,
+}
+
+/// What becomes of the writes of an object.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Fails {
+    #[default]
+    No,
+    Unknown,
+    Denied,
+    Refused,
 }
 
 impl Store for Way {
@@ -47,8 +57,14 @@ impl Store for Way {
         if self.cut.get() {
             return pending().await;
         }
-        if self.fails.get() && matches!(operation, Operation::Write { .. }) {
-            return Answer::unknown(Fault::new(FaultKind::Unavailable, "no writes"));
+        if matches!(operation, Operation::Write { .. }) {
+            let fault = |kind| Fault::new(kind, "no writes");
+            match self.fails.get() {
+                Fails::No => {}
+                Fails::Unknown => return Answer::unknown(fault(FaultKind::Unavailable)),
+                Fails::Denied => return Answer::rejected(fault(FaultKind::Denied)),
+                Fails::Refused => return undated(Outcome::Refused),
+            }
         }
         let mut answer = self.memory.perform(operation).await;
         if self.how.undated {
@@ -88,7 +104,7 @@ pub struct World {
     place: Virtual,
     objects: Rc<BTreeMap<String, Memory>>,
     /// Of which objects the store takes no write.
-    fails: Rc<BTreeMap<String, Rc<Cell<bool>>>>,
+    fails: Rc<BTreeMap<String, Rc<Cell<Fails>>>>,
     shards: usize,
     members: Street,
     /// How many terms have begun, by the shard.
@@ -230,7 +246,7 @@ impl World {
     }
 
     /// From here on the store takes no write of these shards' leases, or takes them again.
-    pub fn fail(&self, shards: impl IntoIterator<Item = usize>, fails: bool) {
+    pub fn fail(&self, shards: impl IntoIterator<Item = usize>, fails: Fails) {
         shards.into_iter().for_each(|shard| self.fails[&format!("jobs/{shard}")].set(fails));
     }
 
