@@ -432,8 +432,10 @@ impl Election {
             None if planted!(LapsedRenewalAdopted) && anchor.remaining_ms(now).is_some() => {
                 self.begin_term(now, lease, version, anchor);
             }
-            // The term lapsed before this was known: the record is ours, without authority (S9).
+            // The term lapsed before this was known: the record is ours, without authority (S9). An older one of ours that an old
+            // state has shown since is not the record.
             _ => {
+                self.end_term(LostReason::Overtaken);
                 if !self.obey_late(now, &lease, &version) {
                     self.judge(now);
                 }
