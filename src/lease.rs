@@ -185,6 +185,8 @@ pub enum Closed {
     NewerFormat(Option<u64>),
     /// A `term` above [`MAX_TERM`].
     TermTooHigh,
+    /// A lock of another make that lasts until its holder says otherwise.
+    NoEnd,
 }
 
 impl Lease {

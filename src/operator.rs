@@ -10,7 +10,7 @@ use std::fmt;
 use crate::config::{Config, ConfigError};
 use crate::driver::{Host, UNHURRIED_MS, perform_within};
 use crate::election::Problem;
-use crate::lease::{Ask, Closed, Lease, MAX_TEXT, OperatorRequest, Reading};
+use crate::lease::{Ask, Lease, MAX_TEXT, OperatorRequest, Reading};
 use crate::store::{
     Condition, Facts, Fault, FaultKind, Operation, Outcome, Record, Store, Version,
 };
@@ -236,10 +236,7 @@ impl<'a, S: Store, H: Host> Order<'a, S, H> {
         let lease = match reading {
             Reading::Lease(lease) => *lease,
             Reading::Unreadable(flaw, _) => return unusable(Problem::Unreadable(flaw)),
-            Reading::Closed(Closed::NewerFormat(format)) => {
-                return unusable(Problem::NewerFormat(format));
-            }
-            Reading::Closed(Closed::TermTooHigh) => return unusable(Problem::TermTooHigh),
+            Reading::Closed(why) => return unusable(Problem::closed(why)),
         };
         // The leader may have obeyed already: the record says no more whom it asked.
         if let Some(receipt) = lease.operator.as_ref().and_then(|known| self.landed(known)) {

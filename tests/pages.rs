@@ -86,6 +86,7 @@ fn what_the_page_of_errors_quotes_is_said() {
     let said = [
         Problem::NewerFormat(Some(2)),
         Problem::TermTooHigh,
+        Problem::NoEnd,
         Problem::Unreadable(Flaw::NotJson),
         Problem::Contradicted,
         Problem::LongWait,

@@ -16,6 +16,8 @@ pub enum Problem {
     NewerFormat(Option<u64>),
     /// The term is used up, or was set absurdly high; nothing is claimed (S2).
     TermTooHigh,
+    /// A lock of another make lasts until its holder says otherwise; nothing is claimed.
+    NoEnd,
     /// The store refuses each write on the version that it shows.
     Contradicted,
     /// The store shows another `Last-Modified` with each read of one version, so that a wait begins anew (S7).
@@ -71,6 +73,7 @@ impl Problem {
         match why {
             Closed::NewerFormat(format) => Self::NewerFormat(format),
             Closed::TermTooHigh => Self::TermTooHigh,
+            Closed::NoEnd => Self::NoEnd,
         }
     }
 }
@@ -116,6 +119,10 @@ const TERM_TOO_HIGH: &str = "the lease object's term is above 2^52, so no member
      longest lease, and start them with a termFloor that your data accepts. If the object \
      shows a lower term, a false answer was read once: restart this member";
 
+const NO_END: &str = "the newest lock file names no validity_ms, so it lasts until its program writes \
+     \"expired\": true, and this member claims nothing. If that program has ended, stop \
+     all members and write {\"expired\": true} to the file yourself";
+
 const CONTRADICTED: &str = "the store refuses every write of this member, although each names the version \
      that the store showed last. Probably something between here and the store \
      answers reads from a cache, or refuses writes itself: remove it, or run \
@@ -148,6 +155,7 @@ impl fmt::Display for Problem {
                 format.map_or_else(|| "(no number)".to_owned(), |number| number.to_string()),
             ),
             Self::TermTooHigh => f.write_str(TERM_TOO_HIGH),
+            Self::NoEnd => f.write_str(NO_END),
             Self::Unreadable(flaw) => f.write_str(&flaw_text(*flaw)),
             Self::Contradicted => f.write_str(CONTRADICTED),
             Self::LongWait => f.write_str(LONG_WAIT),

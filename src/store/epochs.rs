@@ -10,7 +10,7 @@
 //! |---|---|
 //! | read | LIST (a page per 1,000 keys), GET of the newest, of both where two names have the newest number |
 //! | claim | PUT of the next number with `If-None-Match: *`, LIST |
-//! | renewal, park, tombstone | PUT of its own number, LIST; one DELETE while there are more than two epochs |
+//! | renewal, park, tombstone | PUT of its own number, LIST; one DELETE while there is a third epoch that is two leases old |
 //!
 //! Its own is the number whose creation by this very session is known to have landed: by the listing after it, or by
 //! a body with its session, its term and its sequence in it. A write on a version that is not one of these creates the
@@ -40,6 +40,7 @@
 //! A number that was cleaned can be created anew by a held-up claim, and a renewal can recreate one. So no write is
 //! known to have landed before a LIST that left after it shows it as the newest; and the newest two are never cleaned,
 //! so that the newest number never falls. Deleting the newest by hand under a running group is outside the contract.
+//! Members of another make believe in a creation without another LIST; an older epoch stays for them until none can come.
 
 mod exchange;
 mod listing;
@@ -53,7 +54,7 @@ pub use self::exchange::Exchange;
 use self::exchange::{Goal, Stage, Write};
 use self::listing::{BEGINNING, Epoch, Listing};
 use crate::config::ConfigError;
-use crate::lease::Format;
+use crate::lease::{Format, MAX_LEASE_MS};
 use crate::planted::planted;
 use crate::protocol::{Next, Protocol};
 use crate::request::{Request, Response};
@@ -67,6 +68,11 @@ use crate::text::quoted;
 /// How many creations, and how many bodies of its own, an instance remembers; what it has forgotten is renewed by the
 /// next number.
 const MAX_MADE: usize = 32;
+
+/// How many leases an epoch stays at least. Members of another make look at no listing after a creation, and so long as one of
+/// theirs may arrive, its number must not be free. They give it up within the shortest lease of ours after the listing that it rests on; the second
+/// one is for servers of the store whose clocks differ.
+const RESTS: u64 = 2;
 
 /// The epochs of one group, and which of them this instance is known to have made.
 #[derive(Debug)]
@@ -226,11 +232,14 @@ impl Epochs {
             }
         };
         let (made, sequence) = (made(epoch), lease.map_or(0, |lease| lease.sequence));
+        let lease_ms = lease.and_then(|lease| lease.lease_ms).unwrap_or(MAX_LEASE_MS);
+        let rest_ms = RESTS.saturating_mul(lease_ms) + 2_000;
         let body = match record {
             Record::Lease(lease) => record::write(self.format, &lease),
             Record::Raw(bytes) => bytes,
         };
-        Goal::Write(Write { epoch, overwrites, body, made, sequence, etag: None, relayed: false })
+        let (etag, relayed) = (None, false);
+        Goal::Write(Write { epoch, overwrites, body, made, sequence, rest_ms, etag, relayed })
     }
 }
 

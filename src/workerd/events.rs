@@ -235,7 +235,12 @@ async fn one_group(
 /// Whether somebody should look at what a tick has met.
 fn is_bad(problem: Option<&Trouble>, led_none: bool) -> bool {
     match problem {
-        Some(Trouble::NewerFormat(_) | Trouble::TermTooHigh | Trouble::SharedName(_)) => true,
+        Some(
+            Trouble::NewerFormat(_)
+            | Trouble::TermTooHigh
+            | Trouble::NoEnd
+            | Trouble::SharedName(_),
+        ) => true,
         // A later tick would fare no better. One that has led has come by.
         Some(
             Trouble::Store(_)

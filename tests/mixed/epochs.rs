@@ -313,6 +313,35 @@ fn beside_members_of_another_make_one_leads_and_each_make_succeeds_the_other() {
     }
 }
 
+/// They look at no listing after it.
+#[test]
+fn a_creation_of_theirs_that_was_long_on_its_way_finds_its_number_taken() {
+    let mut fleet = fleet(2, Rules::of(Make::Validity));
+    let led = |fleet: &mut Fleet| {
+        let member = Place::ours(fleet);
+        assert!(fleet.led_by(&member.name, 4 * LEASE_MS), "{}", member.name);
+        member
+    };
+    led(&mut fleet).stop();
+    assert!(fleet.pass_until(5_000, |fleet| fleet.leaders().is_empty()));
+    // One of theirs has listed the released epoch, and creates the next.
+    let (sent_ms, net) = (fleet.now_ms(), fleet.net());
+    let mut create = put("lock_0000000002.json", net.body(&fleet.time, sent_ms, false));
+    for (name, value) in [("if-none-match", "*"), ("authorization", "signed")] {
+        create.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    for _ in 0..3 {
+        led(&mut fleet).stop();
+        fleet.pass(1_000);
+    }
+    assert!(fleet.now_ms() < sent_ms + LEASE_MS, "{}", fleet.now_ms() - sent_ms);
+    assert_eq!(net.perform(&create).status(), 412);
+    led(&mut fleet);
+    fleet.pass(12 * LEASE_MS);
+    let left: Vec<String> = fleet.place.bucket.borrow().objects.keys().cloned().collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+}
+
 #[test]
 fn what_members_of_another_make_must_keep_to_is_seen_where_it_is_not_kept() {
     let [article, holder] = [Make::Validity, Make::Holder].map(Rules::of);

@@ -56,6 +56,8 @@ pub(super) struct Write {
     pub(super) body: Vec<u8>,
     pub(super) made: Option<Made>,
     pub(super) sequence: u64,
+    /// For how long an epoch stays that has had its time.
+    pub(super) rest_ms: u64,
     pub(super) etag: Option<Version>,
     /// Whether something on the way answered it.
     pub(super) relayed: bool,
@@ -159,7 +161,7 @@ impl Exchange {
         match self.listing.newest {
             None => Next::Done(Answer { outcome: Outcome::Missing, facts: self.listed }),
             Some(_) if matches!(self.goal, Goal::Delete) => {
-                self.delete(epochs, self.listing.oldest)
+                self.delete(epochs, self.listing.oldest.map(|(oldest, _)| oldest))
             }
             Some((newest, _)) => {
                 self.stage = Stage::Get(newest);
@@ -408,7 +410,7 @@ impl Exchange {
         let due = write.overwrites || self.listing.count > MANY_EPOCHS;
         let cleans = due && matches!(outcome, Outcome::Written { .. });
         let answer = Answer { outcome, facts: self.listed };
-        let spare = self.listing.spare().filter(|_| cleans);
+        let spare = self.listing.spare(write.rest_ms).filter(|_| cleans);
         let pause = epochs.cleaning_pause.get();
         epochs.cleaning_pause.set(pause.saturating_sub(1));
         match spare {

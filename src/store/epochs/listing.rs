@@ -74,7 +74,8 @@ pub(super) struct Listing {
     pub second: Option<Epoch>,
     /// The second's `LastModified`, the same.
     pub second_s: Option<u64>,
-    pub oldest: Option<Epoch>,
+    /// The oldest, the same.
+    pub oldest: Option<(Epoch, Option<u64>)>,
     /// How many epochs there are.
     pub count: u32,
 }
@@ -96,7 +97,9 @@ impl Listing {
             }
         }
         self.count = self.count.saturating_add(1);
-        self.oldest = Some(self.oldest.map_or(epoch, |oldest| oldest.min(epoch)));
+        if self.oldest.is_none_or(|(oldest, _)| epoch < oldest) {
+            self.oldest = Some((epoch, modified_s));
+        }
     }
 
     /// Whether the newest number is there under both names, made by two members that did not see each other.
@@ -110,13 +113,17 @@ impl Listing {
         self.etag.as_ref().is_some_and(|listed| listed.trim_matches('"') == etag.trim_matches('"'))
     }
 
-    /// An epoch that may be deleted, the oldest first: never one of the newest two.
-    pub fn spare(&self) -> Option<Epoch> {
-        let second = self.second?;
+    /// An epoch that may be deleted, the oldest first: never one of the newest two, and none that was written less than so long
+    /// before the newest. Somebody's creation of it may still be on its way, and would find its number free.
+    pub fn spare(&self, rest_ms: u64) -> Option<Epoch> {
+        let ((newest, newest_s), second) = self.newest.zip(self.second)?;
         if planted!(EpochNewestCleaned) {
-            return self.newest.map(|(newest, _)| newest);
+            return Some(newest);
         }
-        self.oldest.filter(|oldest| oldest.number < second.number)
+        let (oldest, oldest_s) = self.oldest.filter(|(oldest, _)| oldest.number < second.number)?;
+        let rested_s = newest_s.zip(oldest_s).map(|(now_s, then_s)| now_s.saturating_sub(then_s));
+        let rested = rested_s.is_some_and(|s| s.saturating_mul(1_000) > rest_ms);
+        rested.then_some(oldest)
     }
 }
 
@@ -311,7 +318,10 @@ mod tests {
         let newest = Epoch { number: 4, dashed: false };
         assert_eq!(listing.newest, Some((newest, Some(1_795_244_292))));
         assert_eq!(listing.second, Some(Epoch { number: 3, dashed: true }));
-        assert_eq!(listing.spare(), Some(Epoch { number: 2, dashed: false }));
+        assert_eq!(
+            listing.oldest.map(|(oldest, _)| oldest),
+            Some(Epoch { number: 2, dashed: false })
+        );
         assert_eq!(token, None);
         assert_eq!(read(&page(&[], WHOLE)).unwrap().0, Listing::default());
     }
@@ -348,16 +358,33 @@ mod tests {
         ] {
             let mut listing = Listing::default();
             for number in &keys {
-                listing.add(Epoch { number: *number, dashed: false }, None, None);
+                listing.add(Epoch { number: *number, dashed: false }, Some(100 * number), None);
             }
-            assert_eq!(listing.spare().map(|epoch| epoch.number), spare, "{keys:?}");
+            assert_eq!(listing.spare(30_000).map(|epoch| epoch.number), spare, "{keys:?}");
         }
         let mut listing = Listing::default();
         for dashed in [true, false] {
-            listing.add(Epoch { number: 7, dashed }, None, None);
+            listing.add(Epoch { number: 7, dashed }, Some(0), None);
         }
-        listing.add(Epoch { number: 8, dashed: true }, None, None);
-        assert_eq!(listing.spare(), None, "of one number both stay");
+        listing.add(Epoch { number: 8, dashed: true }, Some(900), None);
+        assert_eq!(listing.spare(30_000), None, "of one number both stay");
+    }
+
+    #[test]
+    fn an_epoch_stays_while_a_creation_of_its_number_may_be_on_its_way() {
+        let spare = |newest_s, oldest_s| {
+            let mut listing = Listing::default();
+            for (number, modified_s) in [(1, oldest_s), (3, newest_s), (2, Some(50))] {
+                listing.add(Epoch { number, dashed: false }, modified_s, None);
+            }
+            listing.spare(30_000).map(|epoch| epoch.number)
+        };
+        assert_eq!(spare(Some(131), Some(100)), Some(1));
+        for (newest_s, oldest_s) in
+            [(Some(130), Some(100)), (Some(90), Some(100)), (None, Some(0)), (Some(900), None)]
+        {
+            assert_eq!(spare(newest_s, oldest_s), None, "{newest_s:?} {oldest_s:?}");
+        }
     }
 
     #[test]

@@ -159,6 +159,9 @@ fn read_foreign(epoch: Epoch, mut fields: Object, modified_ms: u64) -> Reading {
         }
         given => given.flatten().unwrap_or(false),
     };
+    if !released && lease_ms.is_none() {
+        return Reading::Closed(Closed::NoEnd);
+    }
     // It names no time of its own; this one is for people, and no rule reads it.
     let written = Stamp::At(i64::try_from(modified_ms).unwrap_or(i64::MAX).min(YEAR_9999_MS));
     let last_updated = if released { Stamp::Released } else { written };
