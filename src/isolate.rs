@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::config::Config;
 use crate::driver::{Handle, Host};
 use crate::json::Object;
-use crate::lease::Reading;
+use crate::lease::{Lease, Reading, Stamp};
 use crate::metrics::Sample;
 use crate::peer::{self, HealthAnswer, Question};
 use crate::status;
@@ -242,7 +242,6 @@ impl<H: Host + Clone> Isolate<H> {
             Err(Unread::NoAnswer) => return later(NO_ANSWER, 0),
             Err(Unread::NoRoom(ms)) => return later(TOO_MANY, ms),
         };
-        let age_ms = age_ms(config, answer.facts, at_ms, host.now().wall_ms, bound);
         match &answer.outcome {
             // A session of ours that is or was here and has no authority speaks for its own record.
             Outcome::Found { reading: Reading::Lease(lease), .. }
@@ -250,14 +249,17 @@ impl<H: Host + Clone> Isolate<H> {
             {
                 HealthAnswer::not_leading(None)
             }
-            Outcome::Found { version, reading: Reading::Lease(lease) } => peer::answer_from_store(
-                &config.lockfile_path,
-                &config.server_id,
-                version,
-                lease,
-                age_ms,
-                config.leader_timeout_ms,
-            ),
+            Outcome::Found { version, reading: Reading::Lease(lease) } => {
+                let times = Times { at_ms, now_ms: host.now().wall_ms, bound };
+                peer::answer_from_store(
+                    &config.lockfile_path,
+                    &config.server_id,
+                    version,
+                    lease,
+                    times.age_ms(config, answer.facts, lease),
+                    config.leader_timeout_ms,
+                )
+            }
             _ => HealthAnswer::not_leading(None),
         }
     }
@@ -361,23 +363,40 @@ fn later(why: &str, ms: u64) -> HealthAnswer {
     HealthAnswer { retry_after_s: Some(seconds), ..HealthAnswer::of(503, body.to_string()) }
 }
 
-/// How old a record is that was read at `at_ms`, as far as an answer to a question may guess.
-fn age_ms(config: &Config, facts: Facts, at_ms: u64, now_ms: u64, bound: bool) -> Option<u64> {
-    match (facts.date_ms, facts.last_modified_ms) {
-        // An answer out of somebody's cache says nothing of now (S6).
-        _ if facts.relayed => None,
-        (Some(date_ms), Some(modified_ms)) => {
-            let kept_ms = now_ms.saturating_sub(at_ms);
-            Some(date_ms.saturating_sub(modified_ms).saturating_add(kept_ms))
-        }
-        // The binding has no `Date`, but its clock and this isolate's are both the platform's. The election must not
-        // compare them; an answer may, because it grants nothing and saves a read: where they are apart by less
-        // than storeSkew, a dead leader is called alive for no longer than that beyond its lease. To watch the
-        // version instead would call it alive for a whole lease from the first look of every new isolate.
-        (None, Some(modified_ms)) if bound => {
-            let ahead_ms = modified_ms.saturating_sub(now_ms);
-            (ahead_ms <= config.store_skew_ms).then(|| now_ms.saturating_sub(modified_ms))
-        }
-        _ => None,
+/// When a record was read, and when that is told.
+struct Times {
+    at_ms: u64,
+    now_ms: u64,
+    /// Whether the store is a binding of the platform.
+    bound: bool,
+}
+
+impl Times {
+    /// How old the record is, as far as an answer to a question may guess. It grants nothing and saves a read; to watch the
+    /// version instead would call a dead leader alive for a whole lease from the first look of every new isolate.
+    fn age_ms(&self, config: &Config, facts: Facts, lease: &Lease) -> Option<u64> {
+        let kept_ms = self.now_ms.saturating_sub(self.at_ms);
+        let (store_ms, written_ms) = match (facts.date_ms, facts.last_modified_ms) {
+            // An answer out of somebody's cache says nothing of now (S6).
+            _ if facts.relayed => return None,
+            (Some(date_ms), Some(modified_ms)) => {
+                return Some(date_ms.saturating_sub(modified_ms).saturating_add(kept_ms));
+            }
+            // The binding has no `Date`, but its clock and this isolate's are both the platform's.
+            (None, Some(modified_ms)) if self.bound => (self.now_ms, modified_ms),
+            // DynamoDB and Route 53 name no time of a write: the record's own is its leader's idea of the store's.
+            (date_ms, _) => {
+                let Stamp::At(stamp_ms) = lease.last_updated else { return None };
+                let store_ms =
+                    date_ms.map_or(self.now_ms, |date_ms| date_ms.saturating_add(kept_ms));
+                (store_ms, u64::try_from(stamp_ms).ok()?)
+            }
+        };
+        // Where the two clocks are apart by less than storeSkew, a dead leader is called alive for no longer than that beyond
+        // its lease; by clocks further apart, for a lease, some time later. A `Date` has whole seconds, and the record's time
+        // was rounded up from one.
+        let room_ms = config.store_skew_ms + facts.date_ms.map_or(0, |_| 2 * 1_000);
+        let ahead_ms = written_ms.saturating_sub(store_ms);
+        (ahead_ms <= room_ms).then(|| store_ms.saturating_sub(written_ms))
     }
 }

@@ -4,6 +4,7 @@ use edgelect::config::PeerSettings;
 use edgelect::election::PeerAnswer;
 use edgelect::isolate::{Isolate, MOST_SEEN};
 use edgelect::peer::{self, HealthAnswer, Heard, Question};
+use edgelect::store::Facts;
 use futures::FutureExt;
 use futures::future::AbortHandle;
 use std::pin::pin;
@@ -108,6 +109,37 @@ fn an_isolate_whose_session_is_over_does_not_call_the_leader_alive_that_its_reco
     };
     assert_eq!(health(&Isolate::default()), 200, "another isolate can't know that it is over");
     assert_eq!(health(&isolate), 404);
+}
+
+/// DynamoDB and Route 53 say nothing of when a record was written.
+#[test]
+fn an_isolate_goes_by_the_records_own_time_where_its_store_names_none() {
+    let machine = Machine::default();
+    let config = config_of(Settings { server_id: Some("ours".to_owned()), ..Settings::default() });
+    let at_ms = machine.host.now().wall_ms;
+    let date_ms = Some(at_ms);
+    for (ago_ms, date_ms, relayed, status) in [
+        (0, None, false, 200),
+        (14_999, None, false, 200),
+        (15_000, None, false, 404),
+        // Its leader's clock is ahead of this one.
+        (-2_000, None, false, 200),
+        (-2_001, None, false, 404),
+        (-4_000, date_ms, false, 200),
+        (-4_001, date_ms, false, 404),
+        (0, None, true, 404),
+    ] {
+        let stamp = Stamp::At(at_ms as i64 - ago_ms);
+        let lease = Lease { term: Some(7), lease_ms: Some(15_000), ..Lease::bare("ours", stamp) };
+        let reading = Reading::Lease(Box::new(lease));
+        let outcome = Outcome::Found { version: Version("v".to_owned()), reading };
+        let facts = Facts { date_ms, relayed, ..Facts::default() };
+        let store = Through(async move |_| Answer { outcome: outcome.clone(), facts });
+        let isolate = Isolate::<Virtual>::default();
+        let answer = isolate.health(&config, &store, &machine.host, false, "", &[]);
+        let answer = answer.now_or_never().expect("the store answers at once");
+        assert_eq!(answer.status, status, "{ago_ms} {date_ms:?} {relayed}: {answer:?}");
+    }
 }
 
 #[test]
