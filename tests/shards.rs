@@ -167,6 +167,27 @@ fn beside_a_shard_that_nobody_can_write_a_newcomer_gets_its_share_and_a_death_is
     }
 }
 
+/// What nobody can write counts for nobody, as often as the newcomer has let it lie.
+#[test]
+fn where_few_shards_can_be_written_a_newcomer_gets_its_share_of_those_and_keeps_it() {
+    for (fails, (shards, bad)) in FAILS.into_iter().flat_map(|f| [(f, (3, 1)), (f, (8, 4))]) {
+        let mut world = World::new(shards, 3);
+        world.join();
+        world.pass(200_000);
+        world.fail(0..bad, fails);
+        world.pass(100_000);
+        world.join();
+        world.pass(300_000);
+        let shares = world.shares();
+        let least = (shards - bad) / 2;
+        assert!(shares.iter().all(|share| *share >= least), "{fails:?} {shards}: {shares:?}");
+        for _ in 0..20 {
+            world.pass(50_000);
+            assert_eq!(world.shares(), shares, "{fails:?} {shards}");
+        }
+    }
+}
+
 #[test]
 fn a_shard_that_nobody_can_read_keeps_the_others_free_for_a_patience_and_no_longer() {
     let mut plan = Plan::new("me", 2, 1_000, LEASE_MS);
@@ -184,6 +205,51 @@ fn a_shard_that_a_member_lets_lie_is_anothers_though_that_member_holds_others() 
     let claimed_ms = (0..400_000).step_by(500).find(claims);
     let patience_ms = 2 * (LEASE_MS + 1_000);
     assert!(claimed_ms.is_some_and(|at_ms| at_ms <= patience_ms + 500), "{claimed_ms:?}");
+}
+
+/// What bars it for one member bars it for none for ever.
+#[test]
+fn a_shard_that_all_let_lie_is_claimed_by_each_again_and_again() {
+    let mut plan = Plan::new("b", 4, 1_000, LEASE_MS);
+    let views = [View::Mine, View::Free, View::Other("a".to_owned()), View::Mine];
+    let patience_ms = 2 * (LEASE_MS + 1_000);
+    let mut claimed_ms = 0;
+    for now_ms in (0..60 * patience_ms).step_by(500) {
+        if plan.decide(now_ms, &views, &View::Free).competes[1] {
+            claimed_ms = now_ms;
+        }
+        assert!(now_ms - claimed_ms <= 12 * patience_ms, "not after {claimed_ms}");
+    }
+}
+
+#[test]
+fn that_a_shard_was_broken_keeps_nobody_from_its_share_once_it_is_led() {
+    let mut plan = Plan::new("b", 5, 1_000, LEASE_MS);
+    let a = || View::Other("a".to_owned());
+    let patience_ms = 2 * (LEASE_MS + 1_000);
+    let broken = [View::Free, View::Mine, a(), View::Mine, a()];
+    let healed = [a(), a(), a(), a(), a()];
+    for now_ms in (0..30 * patience_ms).step_by(500) {
+        plan.decide(now_ms, &broken, &View::Free);
+    }
+    let takes_seat = |now_ms: &u64| plan.decide(*now_ms, &healed, &View::Free).takes_seat;
+    let healed_ms = 30 * patience_ms;
+    let taken_ms = (healed_ms..60 * patience_ms).step_by(500).find(takes_seat);
+    assert!(taken_ms.is_some_and(|ms| ms <= healed_ms + patience_ms), "{taken_ms:?}");
+}
+
+#[test]
+fn many_members_find_out_that_a_shard_is_broken_and_a_newcomer_gets_its_share() {
+    let mut world = World::new(37, 3);
+    (0..12).for_each(|_| world.join());
+    world.pass(200_000);
+    world.fail([0], Fails::Refused);
+    world.pass(700_000);
+    world.join();
+    world.pass(300_000);
+    let shares = world.shares();
+    let [least, most] = [shares.iter().min(), shares.iter().max()].map(Option::unwrap);
+    assert!(most - least <= 1, "{shares:?}");
 }
 
 #[test]

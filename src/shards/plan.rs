@@ -70,6 +70,8 @@ pub struct Plan {
     wavering: BTreeMap<String, u64>,
     /// Who let which shard lie that was for them, and until when that is not for them.
     unwilling: BTreeMap<String, BTreeMap<usize, u64>>,
+    /// Which shards all have let lie.
+    broken: Vec<bool>,
     /// Since when each shard is unknown.
     unknown_since_ms: Vec<Option<u64>>,
     /// Since when this member holds any shard at all.
@@ -104,6 +106,7 @@ impl Plan {
             unknown_since_ms: vec![None; shards],
             wavering: BTreeMap::new(),
             unwilling: BTreeMap::new(),
+            broken: vec![false; shards],
             holds_since_ms: None,
             shown_since_ms: None,
             shown_at_ms: 0,
@@ -137,14 +140,14 @@ impl Plan {
             .filter(|shard| matches!(shards[*shard], View::Free | View::Barred))
             .collect();
         let meant = self.assign(shards, &free, &mut shares);
-        self.note_unwilling(now_ms, &free, &meant);
+        self.note_unwilling(now_ms, &free, &meant, shares.len() as u64);
         self.claim(now_ms, own, shards, &free, &meant, &mut orders.competes);
         let most = shares.values().max().copied().unwrap_or(0);
         // Who sees a part of the shards cannot tell who has too many.
         if shortest_ms >= UNWILLING_FOR * self.patience_ms {
             orders.gives = self.give(now_ms, all(shards, &View::Mine), shares);
         }
-        let willing = !self.lets_lie(&self.me, None);
+        let willing = !self.lets_any_lie(&self.me);
         // What it has claimed for so long it may not get: the others have to see that it is there.
         let since_ms = self.none_since_ms.unwrap_or(now_ms);
         let in_vain = now_ms - since_ms >= self.patience_ms;
@@ -164,7 +167,10 @@ impl Plan {
             let since_ms = self.unknown_since_ms[shard].unwrap_or(now_ms);
             self.unknown_since_ms[shard] = (*view == View::Unknown).then_some(since_ms);
             if *view == View::Unknown {
-                self.free_since_ms[shard] = None;
+                // What nobody knows for a moment, because this member's elector begins anew, was as free as before.
+                if now_ms - since_ms >= self.patience_ms {
+                    self.free_since_ms[shard] = None;
+                }
                 continue;
             }
             let holder = match view {
@@ -194,6 +200,8 @@ impl Plan {
             };
         }
         self.wavering.retain(|_, until_ms| *until_ms > now_ms);
+        let names = self.shares(shards, seat);
+        self.note_broken(shards, &names);
         self.unwilling.retain(|_, lie| {
             lie.retain(|_, until_ms| *until_ms > now_ms);
             !lie.is_empty()
@@ -212,6 +220,25 @@ impl Plan {
         let lately = now_ms.saturating_sub(self.shown_at_ms) < self.patience_ms;
         let since_ms = self.shown_since_ms.filter(|_| lately);
         self.shown_since_ms = if shown { since_ms.or(Some(now_ms)) } else { since_ms };
+    }
+
+    /// A shard that all have let lie counts for nobody until somebody takes it: something else than a member is in its way.
+    fn note_broken(&mut self, shards: &[View], names: &Shares) {
+        for (shard, view) in shards.iter().enumerate() {
+            match view {
+                View::Unknown => {}
+                View::Free | View::Barred => {
+                    self.broken[shard] |= names.keys().all(|name| self.lets_lie(name, shard));
+                }
+                _ if self.broken[shard] => {
+                    self.broken[shard] = false;
+                    for lie in self.unwilling.values_mut() {
+                        lie.remove(&shard);
+                    }
+                }
+                _ => {}
+            }
+        }
     }
 
     fn shares(&self, shards: &[View], seat: &View) -> Shares {
@@ -234,10 +261,15 @@ impl Plan {
         !self.wavering.contains_key(name)
     }
 
-    /// Whether a member lets a shard lie, that one or any: its old work may bar just that one.
-    fn lets_lie(&self, name: &str, shard: Option<usize>) -> bool {
+    /// Whether a member lets a shard lie: its old work may bar just that one.
+    fn lets_lie(&self, name: &str, shard: usize) -> bool {
+        self.unwilling.get(name).is_some_and(|lie| lie.contains_key(&shard))
+    }
+
+    /// Whether a member lets one lie that others may have.
+    fn lets_any_lie(&self, name: &str) -> bool {
         let lie = self.unwilling.get(name);
-        lie.is_some_and(|lie| shard.is_none_or(|shard| lie.contains_key(&shard)))
+        lie.is_some_and(|lie| lie.keys().any(|shard| !self.broken[*shard]))
     }
 
     /// The member that has the fewest, of those that may be given one more.
@@ -245,32 +277,38 @@ impl Plan {
         let may = |name: &str| self.takes(name) && !(barred && name == self.me);
         let takers = shares.iter().filter(|(name, _)| may(name));
         // Where everybody has let it lie, what was in the way may be over.
-        let neediest = takers.min_by_key(|(name, held)| {
-            (self.lets_lie(name, Some(shard)), **held, !weight(shard, name))
-        });
+        let neediest = takers
+            .min_by_key(|(name, held)| (self.lets_lie(name, shard), **held, !weight(shard, name)));
         neediest.map(|(name, _)| name.clone())
     }
 
     /// The same for a shard that is given back: not who lets any lie.
     fn keenest(&self, shares: &Shares) -> Option<String> {
-        let takers =
-            shares.iter().filter(|(name, _)| self.takes(name) && !self.lets_lie(name, None));
+        let takers = shares.iter().filter(|(name, _)| self.takes(name) && !self.lets_any_lie(name));
         let keenest = takers.min_by_key(|(name, held)| (**held, !weight(0, name)));
         keenest.map(|(name, _)| name.clone())
     }
 
     /// Whom each free shard is for, who is then counted as its holder.
     fn assign(&self, shards: &[View], free: &[usize], shares: &mut Shares) -> Vec<Option<String>> {
+        let mut held = shares.clone();
         let mut next = |shard: &usize| {
-            let taker = self.neediest(*shard, shards[*shard] == View::Barred, shares)?;
-            *shares.entry(taker.clone()).or_default() += 1;
+            let taker = self.neediest(*shard, shards[*shard] == View::Barred, &held)?;
+            *held.entry(taker.clone()).or_default() += 1;
+            *shares.entry(taker.clone()).or_default() += usize::from(!self.broken[*shard]);
             Some(taker)
         };
         free.iter().map(&mut next).collect()
     }
 
     /// Who lets a shard lie that is for them is not counted on for a while, so that somebody else takes it.
-    fn note_unwilling(&mut self, now_ms: u64, free: &[usize], meant: &[Option<String>]) {
+    fn note_unwilling(
+        &mut self,
+        now_ms: u64,
+        free: &[usize],
+        meant: &[Option<String>],
+        members: u64,
+    ) {
         for (shard, taker) in free.iter().zip(meant) {
             if self.meant_for[*shard] != *taker {
                 self.meant_for[*shard].clone_from(taker);
@@ -284,7 +322,8 @@ impl Plan {
             }
             let lies = self.lies_for_ms(now_ms, *shard) >= self.patience_ms;
             if let Some(taker) = taker.as_ref().filter(|_| lies) {
-                let until_ms = now_ms + UNWILLING_FOR * self.patience_ms;
+                // They are asked one after another.
+                let until_ms = now_ms + (UNWILLING_FOR + members) * self.patience_ms;
                 self.unwilling.entry(taker.clone()).or_default().insert(*shard, until_ms);
                 self.free_since_ms[*shard] = Some(now_ms);
             }
