@@ -197,8 +197,8 @@ pub struct Answer {
 ///   shows a state that the record had while the read was under way, and a body with its own version.
 /// * Two different bodies never have the same version; equal ones may (S4).
 /// * It sends each operation once and never repeats a write on its own, unless the answer shows that it did
-///   nothing. [`Outcome::Refused`] and [`Outcome::Rejected`] are said only where the store itself says so;
-///   whatever else goes wrong with a write is [`Outcome::Unknown`] (S8).
+///   nothing. [`Outcome::Refused`] and [`Outcome::Rejected`] are said only where the store itself says so, or where a
+///   refusal that may be another's is told as such ([`Facts::doubtful`]); whatever else goes wrong with a write is [`Outcome::Unknown`] (S8).
 /// * A body of more than [`MAX_RECORD_BYTES`](crate::lease::MAX_RECORD_BYTES) is not read to its end.
 /// * [`Facts`] come from the answer to this very operation and from nowhere else, least of all from an own
 ///   clock; without them the age of a record is watched instead (S6).

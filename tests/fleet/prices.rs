@@ -3,7 +3,7 @@
 const PAGE: &str = include_str!("../../docs/operations.md");
 
 /// The stores of that table whose limits are known, and the name that a page of figures gives them.
-pub const STORES: [&str; 3] = ["S3", "R2", "Google Cloud Storage"];
+pub const STORES: [&str; 2] = ["S3", "R2"];
 
 /// US dollars for a million requests.
 #[derive(Clone, Copy, Debug, PartialEq)]

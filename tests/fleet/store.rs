@@ -1,4 +1,4 @@
-//! One object in a store as S3, R2 and Google's have it.
+//! One object in a store as S3 and R2 have it.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use futures::FutureExt;
 /// The store's clock at the beginning, in milliseconds since the Unix epoch.
 pub const EPOCH_MS: u64 = 1_795_244_292_345;
 
-/// R2 and Google's take one write of one object within so many milliseconds.
+/// R2 takes one write of one object within so many milliseconds.
 pub const WRITE_EVERY_MS: u64 = 1_000;
 
 pub struct Object {

@@ -29,12 +29,15 @@ pub struct S3Config {
     pub format: Format,
 }
 
+/// Its XML API takes `x-goog-if-generation-match` as a condition of a PUT: <https://cloud.google.com/storage/docs/request-preconditions>.
+const GOOGLE: &str = "is Google Cloud Storage, which takes a PUT whatever its If-Match or If-None-Match says, so that two \
+                      would lead; use another store, or a storage of your own that sends x-goog-if-generation-match";
+
 /// Below these a bucket may have a host of its own, which would name it twice.
-const HOSTS_OF_BUCKETS: [&str; 12] = [
+const HOSTS_OF_BUCKETS: [&str; 11] = [
     ".amazonaws.com",
     ".amazonaws.com.cn",
     ".r2.cloudflarestorage.com",
-    "storage.googleapis.com",
     ".digitaloceanspaces.com",
     ".backblazeb2.com",
     ".wasabisys.com",
@@ -83,6 +86,9 @@ impl S3Config {
             return Ok(Checked { address, by_region: true, region });
         };
         let mut address = Address::endpoint(endpoint)?;
+        if address.host.ends_with(".googleapis.com") {
+            return Err(refuse("endpoint", &without_secrets(endpoint), GOOGLE));
+        }
         let aws = aws_region(&address.host).is_some();
         let last = address.prefix.rsplit('/').next().unwrap_or_default();
         let r2 = address.host.ends_with(".r2.cloudflarestorage.com");
@@ -258,12 +264,10 @@ impl Address {
         aws_region(&self.host).is_some()
     }
 
-    /// The shortest time between two writes of one object that this store takes, in milliseconds: Cloudflare's and Google's take
-    /// one a second (<https://developers.cloudflare.com/r2/platform/limits/>,
-    /// <https://cloud.google.com/storage/quotas#objects>), and Amazon's has no such limit.
+    /// The shortest time between two writes of one object that this store takes, in milliseconds: Cloudflare's takes one a
+    /// second (<https://developers.cloudflare.com/r2/platform/limits/>), and Amazon's has no such limit.
     pub fn writes_apart_ms(&self) -> u64 {
-        let limited = [".r2.cloudflarestorage.com", "storage.googleapis.com"];
-        if limited.iter().any(|host| self.host.ends_with(host)) { 1_000 } else { 0 }
+        if self.host.ends_with(".r2.cloudflarestorage.com") { 1_000 } else { 0 }
     }
 
     fn is_ip(&self) -> bool {

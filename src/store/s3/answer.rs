@@ -147,7 +147,10 @@ impl Exchange {
             // AWS: the object of an If-Match was deleted meanwhile.
             404 => Outcome::Refused,
             // AWS: another operation on the key was under way; never "it exists".
-            409 if ["ConditionalRequestConflict", "OperationAborted"].contains(&heard.code()) => {
+            // What stands before another store says it without a code.
+            409 if ["ConditionalRequestConflict", "OperationAborted", ""]
+                .contains(&heard.code()) =>
+            {
                 Outcome::Refused
             }
             409 => unknown("the record is read back"),
