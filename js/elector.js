@@ -465,7 +465,7 @@ export class Elector {
         } catch (error) {
           signal?.throwIfAborted();
           if (goesOn(term)) {
-            await anotherTurn(session.finished);
+            await anotherTurn();
             continue;
           }
           // Work throws because its signal has fired: it ends as it was told to.
@@ -478,7 +478,7 @@ export class Elector {
         if (!given) signal?.throwIfAborted();
         if (signal?.aborted) return value;
         if (goesOn(term)) {
-          await anotherTurn(session.finished);
+          await anotherTurn();
           continue;
         }
         if (given && !this.#failure) return value;
@@ -1181,14 +1181,7 @@ const storeError = ({ message, status, storeCode, cause, public: shown }) => {
 };
 
 /** Lets timers and signals come: a storage that answers at once makes one turn of claims and work that never ends. */
-const anotherTurn = async (finished) => {
-  let forget;
-  const turn = new Promise((resolve) => {
-    forget = setTimer(0, resolve);
-  });
-  await Promise.race([turn, finished]);
-  forget();
-};
+const anotherTurn = () => new Promise((resolve) => void setTimer(1, resolve));
 
 const stoppedError = () =>
   new EdgelectError('the elector is not running: it was not started, or has been stopped; start() begins again', { code: 'EDGELECT_STOPPED' });

@@ -414,6 +414,8 @@ pub struct Election {
     refusals: u32,
     /// How many claims in a row a store did not take because there were too many writes.
     throttled: u32,
+    /// Before that time of the monotonic clock this session claims no more, because its last claims came to nothing.
+    claim_after_ms: u64,
     /// How long a read takes, in milliseconds, as the last ones did.
     round_trip_ms: u64,
     /// Its wait is the shortest that there is.
@@ -505,6 +507,7 @@ impl Election {
             versions_moved: 0,
             refusals: 0,
             throttled: 0,
+            claim_after_ms: 0,
             round_trip_ms: 0,
             first: false,
             turn: None,

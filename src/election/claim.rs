@@ -45,10 +45,23 @@ impl Election {
         if self.refusals > PASSING_REFUSALS {
             self.problem.get_or_insert(Problem::Contradicted);
         }
-        let pause_ms = self.growing_claim_pause_ms(self.refusals);
-        self.plan_look(now, pause_ms);
+        self.rest_from_claims(now, self.refusals);
         // Whoever has tried before has waited.
-        self.turn = Some(Turn { at_ms: self.plan.at_ms, until_ms: u64::MAX, of_lease: false });
+        let at_ms = self.plan.at_ms.max(self.claim_after_ms);
+        self.turn = Some(Turn { at_ms, until_ms: u64::MAX, of_lease: false });
+    }
+
+    /// Claims no more for a pause that grows with the number of claims that came to nothing.
+    pub(super) fn rest_from_claims(&mut self, now: Now, times: u32) {
+        let pause_ms = self.growing_claim_pause_ms(times);
+        self.claim_after_ms = now.mono_ms + pause_ms;
+        // A claim that has landed is recognised by a read only before its fence, and nobody leads until then.
+        let look_ms = if self.in_doubt() { self.config.frequent_interval_ms } else { pause_ms };
+        self.plan_look(now, look_ms.min(pause_ms));
+    }
+
+    pub(super) fn forget_claims_in_vain(&mut self) {
+        (self.refusals, self.throttled, self.claim_after_ms) = (0, 0, 0);
     }
 
     pub(super) fn grace_from(&self, now: Now, version: Version, lease: &Lease) -> Grace {
@@ -94,6 +107,10 @@ impl Election {
             && now.mono_ms >= self.compete_after_ms
             && let Some(round) = self.justified_claim(now)
         {
+            if now.mono_ms < self.claim_after_ms {
+                self.plan_look(now, self.claim_after_ms - now.mono_ms);
+                return true;
+            }
             if !self.may_write_claim() {
                 self.await_turn(now);
                 return true;

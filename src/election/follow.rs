@@ -62,6 +62,13 @@ impl Election {
     /// New settings of a session without a term: a claim by the old ones is judged again before it leaves, or leaves once more,
     /// and what they have put off is not later than by the new ones.
     pub(super) fn plan_by_settings(&mut self, now: Now) {
+        let interval_ms = self.peer_interval_ms();
+        let jitter_ms = self.random_below(interval_ms / 10 + 1);
+        let soon_ms = now.mono_ms + interval_ms + jitter_ms;
+        self.claim_after_ms = self.claim_after_ms.min(soon_ms);
+        if let Some(turn) = &mut self.turn {
+            turn.at_ms = turn.at_ms.min(soon_ms);
+        }
         if self.outstanding.is_some() {
             let under_way = self.round.take().filter(|round| round.attempts > 0);
             self.round = under_way.map(|round| Round { attempts: ATTEMPTS, ..round });
@@ -70,9 +77,7 @@ impl Election {
         if self.round.take().is_some() {
             return self.plan_look(now, 0);
         }
-        let interval_ms = self.peer_interval_ms();
-        let jitter_ms = self.random_below(interval_ms / 10 + 1);
-        self.plan.at_ms = self.plan.at_ms.min(now.mono_ms + interval_ms + jitter_ms);
+        self.plan.at_ms = self.plan.at_ms.min(soon_ms);
     }
 
     pub(super) fn plan_renewal(&mut self, now: Now, after: Now) {
@@ -199,7 +204,7 @@ impl Election {
             _ => (soon_ms, Action::Look),
         };
         self.misses = self.misses.saturating_add(1);
-        (self.refusals, self.throttled) = (0, 0);
+        self.forget_claims_in_vain();
         // A single clock learns of a second only by the store's `Date`: no reading over and over meanwhile.
         let least_ms = self.config.retry_delays_ms[0].min(100);
         self.plan = Plan { at_ms: at_ms.max(now.mono_ms + least_ms), action };

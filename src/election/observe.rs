@@ -71,7 +71,7 @@ impl Election {
             *sent_ms = u64::MAX;
         }
         self.compete_after_ms = self.compete_after_ms.min(now.mono_ms + self.sit_out_ms());
-        self.not_before_ms = 0;
+        (self.not_before_ms, self.claim_after_ms) = (0, 0);
     }
 
     /// The read that has shown the record left then; by a single clock that stepped back since, at the latest now.
@@ -377,10 +377,11 @@ impl Election {
             self.plan = Plan { at_ms: now.mono_ms, action: Action::Attempt };
             return;
         }
-        self.round = None;
         if let Some(wind_down) = self.wind_down {
             if wind_down.until_ms.is_some() {
-                self.finish_wind_down(now);
+                self.close_again(now);
+            } else {
+                self.round = None;
             }
             return;
         }

@@ -1,7 +1,7 @@
 //! Giving the leadership up: authority ends, the work stops, then the record says so (S5, S12).
 
 use super::{
-    Action, Anchor, Election, Event, HeldTerm, LostReason, Plan, Problem, Purpose, Round,
+    ATTEMPTS, Action, Anchor, Election, Event, HeldTerm, LostReason, Plan, Problem, Purpose, Round,
     SlotsOver, WindDown,
 };
 use crate::clock::Now;
@@ -61,6 +61,8 @@ impl Election {
             // Also where the leadership is being given up already, perhaps of a term that was told to nobody: whoever
             // resigns sits out from then on, and never for less than they said before, by another lease.
             self.compete_after_ms = self.compete_after_ms.max(now.mono_ms + self.sit_out_ms());
+        }
+        if !finish || matches!(reason, LostReason::Paused | LostReason::SteppedDown) {
             self.yielded_term = self.highest_term;
         }
         if let Some(wind_down) = &mut self.wind_down {
@@ -196,6 +198,14 @@ impl Election {
                 wind_down.read_back = true;
                 self.begin_release(now);
             }
+            _ => self.finish_wind_down(now),
+        }
+    }
+
+    /// A closing write has not taken effect, yet, and its condition holds still: what is left of its attempts is made.
+    pub(super) fn close_again(&mut self, now: Now) {
+        match self.round.as_ref().map(|round| round.attempts) {
+            Some(made) if (1..ATTEMPTS).contains(&made) => self.plan_next_attempt(now),
             _ => self.finish_wind_down(now),
         }
     }

@@ -95,8 +95,7 @@ impl Election {
     pub(super) fn yield_claim(&mut self, now: Now) {
         self.round = None;
         self.throttled = self.throttled.saturating_add(1);
-        let pause_ms = self.growing_claim_pause_ms(self.throttled);
-        self.plan_look(now, pause_ms);
+        self.rest_from_claims(now, self.throttled);
     }
 
     /// Looks again when this session's turn comes, after a look that has shown a lease that anybody may claim.

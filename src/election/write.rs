@@ -214,9 +214,9 @@ impl Election {
         (self.accepted, self.contradicted, self.rejections) = (true, false, 0);
         // Every other write of ours had the same condition, which no longer holds.
         self.unresolved.clear();
-        self.forgotten = None;
-        self.round = None;
-        (self.failures, self.misses, self.refusals) = (0, 0, 0);
+        (self.forgotten, self.round) = (None, None);
+        (self.failures, self.misses) = (0, 0);
+        self.forget_claims_in_vain();
         (self.problem, self.unwritten) = (None, false);
         let unsettled = self.unsettled(now, &attempt);
         let unproven = self.unproven_age(&attempt, unsettled);

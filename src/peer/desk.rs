@@ -90,7 +90,9 @@ impl Desk {
         if member && beats && is_name(&question.from) && self.heartbeats.len() < MOST_HEARTBEATS {
             self.heartbeats.push((question.from.clone(), now.mono_ms));
         }
-        let waits = question.wait_ms > 0 && config.peers.most > 0;
+        // What a relay would answer only to a proven question it holds for no other.
+        let tells = proven || election.relayed(now).is_none();
+        let waits = question.wait_ms > 0 && config.peers.most > 0 && tells;
         if !waits || !member || !Self::is_steady(election, now, question) {
             return Reply::Now(self.answer(election, now, (question, proven)));
         }

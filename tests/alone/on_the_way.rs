@@ -4,11 +4,14 @@
 use edgelect::clock::Now;
 use edgelect::config::HostClock;
 use edgelect::election::{Input, PeerAnswer, Problem, Standing, Step};
+use edgelect::lease::Lease;
+use edgelect::peer::{Desk, Question, Reply};
+use edgelect::proof::Secrets;
 use edgelect::store::{Answer, Facts, Fault, FaultKind, Outcome, Version};
 use edgelect::{Follow, Settings};
 
 use crate::alone::told::{
-    AT_MS, Alone, LIVING, config, denied, found, record, settings, text, tombstone,
+    AT_MS, Alone, LIVING, busy, config, denied, found, record, settings, text, tombstone,
 };
 
 const INTERVAL_MS: u64 = 5_000;
@@ -294,4 +297,82 @@ fn c66_a_leader_of_the_past_that_says_it_lives_saves_no_read() {
         assert_eq!(read, (name, term) != of_record, "{name}, {term:?}");
         assert!(!read || alone.ms <= asked_ms + 1, "{name}, {term:?}: at {} ms", alone.ms);
     }
+}
+
+/// Its claims of a released lease are answered like that so often; its next one is to be answered.
+fn after_busy_claims(times: usize) -> (Alone, Lease) {
+    let mut alone = Alone::new(&settings());
+    for _ in 0..times {
+        alone.until_written("\"v1\"", &tombstone(1));
+        alone.answer(busy());
+    }
+    let (lease, _) = alone.until_written("\"v1\"", &tombstone(1));
+    (alone, lease)
+}
+
+#[test]
+fn s8_a_claim_that_landed_after_many_that_did_not_is_seen_before_its_fence() {
+    let (mut alone, lease) = after_busy_claims(9);
+    alone.answer(busy());
+    alone.reads();
+    alone.shows("\"v2\"", &lease);
+    assert!(alone.leads(), "{} ms", alone.ms);
+}
+
+/// What was so before the term says nothing of the store as it is now.
+#[test]
+fn a_store_that_is_busy_once_after_a_term_costs_no_long_pause() {
+    let (mut alone, lease) = after_busy_claims(10);
+    alone.written("\"v2\"");
+    while alone.leads() {
+        alone.step();
+        alone.timeout();
+    }
+    let claims = |alone: &mut Alone| loop {
+        match alone.step() {
+            Step::Read { .. } => alone.shows("\"v2\"", &lease),
+            Step::Claim { .. } => return alone.ms,
+            other => panic!("{other:?}"),
+        }
+    };
+    claims(&mut alone);
+    alone.answer(busy());
+    let answered_ms = alone.ms;
+    assert!(claims(&mut alone) - answered_ms < 1_000);
+}
+
+/// It would answer with 404, and only after the wait.
+#[test]
+fn a_follower_holds_no_question_that_nobody_has_proven() {
+    let mut alone = Alone::new(&Settings { peer_mode: Some(true), ..settings() });
+    alone.reads();
+    alone.found("\"v\"", &record("other", 1, ",\"leaderAddr\":\"other:80\""));
+    assert!(matches!(alone.step(), Step::AskPeer { .. }));
+    let (leader_id, term) = ("other".to_owned(), Some(5));
+    alone.tell(Input::Peer(PeerAnswer::Alive { leader_id, term, sequence: 9, own: true }));
+    let now = alone.now();
+    assert_eq!(alone.election.steady_term(now), term);
+    let question = Question::read("term=5&wait=10000", &Secrets::default()).0;
+    for (proven, holds) in [(true, true), (false, false)] {
+        let reply = Desk::default().ask(&alone.election, now, (&question, proven), 0);
+        assert_eq!(matches!(reply, Reply::Hold { .. }), holds, "{reply:?}");
+    }
+}
+
+/// Where something stands between, a refusal need not be about the condition.
+#[test]
+fn s12_a_release_that_was_refused_over_the_version_that_stands_is_tried_again() {
+    let mut alone = Alone::new(&settings());
+    let (lease, _) = alone.until_written("\"v1\"", &tombstone(1));
+    alone.written("\"v2\"");
+    alone.tell(Input::Stop { park: false });
+    alone.events();
+    for attempt in 1..=3 {
+        let Step::Renew { held, .. } = alone.step() else { panic!("{attempt}") };
+        assert_eq!(held.0, "\"v2\"");
+        alone.answer(Outcome::Refused);
+        alone.reads();
+        alone.shows("\"v2\"", &lease);
+    }
+    assert!(matches!(alone.step(), Step::Finished), "no more than three");
 }

@@ -5,7 +5,9 @@ use edgelect::lease::Lease;
 use edgelect::store::{Condition, Facts, Outcome, Version};
 use edgelect::{Follow, Settings};
 
-use crate::alone::told::{AT_MS, Alone, LIVING, config, found, settings, text, unknown};
+use crate::alone::told::{
+    AT_MS, Alone, LIVING, busy, config, found, settings, text, tombstone, unknown,
+};
 
 fn with_skew(ms: u64) -> Settings {
     Settings { store_skew_ms: Some(ms), ..settings() }
@@ -51,6 +53,20 @@ fn a_follower_that_is_told_of_another_interval_looks_by_it() {
         assert!(alone.ms <= latest_ms, "{name}: it looks after {} s", alone.ms / 1_000);
         assert!(alone.ms >= latest_ms / 2, "{name}: it looks after {} s", alone.ms / 1_000);
     }
+}
+
+#[test]
+fn a_claim_that_was_put_off_for_long_is_not_put_off_beyond_the_new_interval() {
+    let waits = |ms| Settings { infrequent_interval_ms: Some(ms), ..settings() };
+    let mut alone = Alone::new(&waits(86_400_000));
+    for _ in 0..20 {
+        alone.until_written("\"v\"", &tombstone(1));
+        alone.answer(busy());
+    }
+    let told_ms = alone.ms;
+    alone.tell(Input::Configure(Box::new(config(&waits(30_000)))));
+    alone.until_written("\"v\"", &tombstone(1));
+    assert!(alone.ms <= told_ms + 34_100, "{} ms", alone.ms - told_ms);
 }
 
 /// The leader's last renewal left at 0 ms, so that its authority lasts until 13.5 s. Its store's servers are further apart

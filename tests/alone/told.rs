@@ -247,6 +247,11 @@ pub fn unknown() -> Outcome {
     Outcome::Unknown { retry_after_ms: None, cause }
 }
 
+pub fn busy() -> Outcome {
+    let failed = Fault { status: Some(503), ..Fault::new(FaultKind::Unavailable, "slow down") };
+    Answer::unknown(failed).outcome
+}
+
 pub fn denied() -> Outcome {
     Outcome::Rejected(Fault::new(FaultKind::Denied, "no"))
 }
