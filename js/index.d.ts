@@ -275,7 +275,7 @@ export interface ElectorOptions<S extends AnyStorage = FencedStorage> extends Ti
   lockfilePath?: string;
   /** The name of this member, for people: two processes of one name are two sessions and exclude each other, except that one
    * may take over what the other has parked. To find a process by it:
-   * `${os.hostname()}-${process.pid}-${crypto.randomUUID()}`. Default: the session's random id. */
+   * `${os.hostname()}-${process.pid}-${crypto.randomUUID()}`. Default: the session's random id, a UUID. */
   serverId?: string;
   /** How peers are asked whose certificates only their own authority has signed, on Node, Deno and Bun; then never over plain
    * HTTP, unless `insecurePeers` is set. */

@@ -496,8 +496,12 @@ fn identity<H: Host>(host: &H) -> Result<(String, u64), String> {
     Ok((session, u64::from_le_bytes([a, b, c, d, e, f, g, h])))
 }
 
-fn session_id(random: [u8; 16]) -> String {
-    hex::encode(random)
+/// A UUID of version 4: <https://www.rfc-editor.org/rfc/rfc9562#section-5.4>.
+fn session_id(mut random: [u8; 16]) -> String {
+    random[6] = (random[6] & 0x0F) | 0x40;
+    random[8] = (random[8] & 0x3F) | 0x80;
+    let hex = hex::encode(random);
+    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }
 
 /// Why [`init`] made no new group.

@@ -368,3 +368,14 @@ fn init_believes_no_success_that_names_no_version_and_shows_no_object() {
     let Err(InitError::Store(fault)) = told else { panic!("{told:?}") };
     assert_eq!(fault.message, "the store: says created, and shows no such object");
 }
+
+#[test]
+fn a_member_without_a_name_goes_by_a_uuid() {
+    let host = Virtual::default().seeded(7);
+    let election = new_election(&host, config_of(Settings::default())).expect("it has chance");
+    assert_eq!(election.server_id(), election.session());
+    let id = election.session();
+    let hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+    assert_eq!(id.replace(hex, "x"), "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", "{id}");
+    assert!(id[14..].starts_with('4') && "89ab".contains(&id[19..20]), "{id}");
+}

@@ -65,9 +65,9 @@ impl Election {
         let interval_ms = self.peer_interval_ms();
         let jitter_ms = self.random_below(interval_ms / 10 + 1);
         let soon_ms = now.mono_ms + interval_ms + jitter_ms;
-        self.claim_after_ms = self.claim_after_ms.min(soon_ms);
-        if let Some(turn) = &mut self.turn {
-            turn.at_ms = turn.at_ms.min(soon_ms);
+        if self.claim_after_ms > soon_ms {
+            // All members may have been told at once, and none has waited for its turn.
+            (self.claim_after_ms, self.turn) = (soon_ms, None);
         }
         if self.outstanding.is_some() {
             let under_way = self.round.take().filter(|round| round.attempts > 0);

@@ -166,8 +166,7 @@ impl Election {
         // Nobody has led with a reservation, so there is nothing to keep.
         let park = wind_down.park && !(lease.in_grace() && lease.term.is_none());
         // A lease that is parked is this member's again at once, also where it was stopped only after it had resigned.
-        let yields = term.number <= self.yielded_term || self.steps_down();
-        let park = park && !yields;
+        let park = park && !self.yields();
         let purpose = if park { Purpose::Park } else { Purpose::Release };
         lease.parked = park;
         lease.park_at = None;
@@ -204,10 +203,17 @@ impl Election {
 
     /// A closing write has not taken effect, yet, and its condition holds still: what is left of its attempts is made.
     pub(super) fn close_again(&mut self, now: Now) {
-        match self.round.as_ref().map(|round| round.attempts) {
-            Some(made) if (1..ATTEMPTS).contains(&made) => self.plan_next_attempt(now),
+        match &self.round {
+            // Who has resigned since parks nothing.
+            Some(round) if round.lease.parked && self.yields() => self.begin_release(now),
+            Some(round) if (1..ATTEMPTS).contains(&round.attempts) => self.plan_next_attempt(now),
             _ => self.finish_wind_down(now),
         }
+    }
+
+    fn yields(&self) -> bool {
+        let yielded = |term: &HeldTerm| term.number <= self.yielded_term;
+        self.term.as_ref().is_some_and(yielded) || self.steps_down()
     }
 
     pub(super) fn finish_wind_down(&mut self, now: Now) {

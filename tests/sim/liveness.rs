@@ -32,8 +32,8 @@ pub struct Liveness {
     may_sit_out_until_ms: u64,
     watch: Option<Watch>,
     idle: u32,
-    /// Whether it has tried to claim what is due.
-    tries: bool,
+    /// Of how many answers since its last write it has made nothing.
+    since_write: Option<u32>,
 }
 
 impl Liveness {
@@ -220,11 +220,11 @@ impl World {
             || state.stopping_ms.is_some()
             || now.mono_ms < state.liveness.sits_out_until_ms
             || now.mono_ms < state.liveness.may_sit_out_until_ms;
-        let due = due_ms.is_some_and(|due_ms| passed_ms >= due_ms);
-        state.liveness.tries = due && (state.liveness.tries || writes);
-        let idle = due && !writes && !may_rest;
+        let since_write = state.liveness.since_write.map(|answers| answers.saturating_add(1));
+        state.liveness.since_write = if writes { Some(0) } else { since_write };
+        let idle = due_ms.is_some_and(|due_ms| passed_ms >= due_ms) && !writes && !may_rest;
         state.liveness.idle = if idle { state.liveness.idle + 1 } else { 0 };
-        let few = state.liveness.idle < 2 + u32::from(state.liveness.tries);
+        let few = state.liveness.idle < 2 || since_write.is_some_and(|answers| answers <= 2);
         require!(self.oracle, few, "S6 a proven age is used";
             "s{session} was shown again and again that the lease ran out and claimed nothing");
     }
