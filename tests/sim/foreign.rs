@@ -371,7 +371,9 @@ impl World {
         };
         let waits = || oracle.deeds.iter().any(|deed| deed.under_way > 0 && deed.aim.takes());
         let again = self.store.again.contains(version);
-        if again && (self.living.iter().any(shown) || waits()) {
+        // And an old state may show the one before only after this.
+        let later = self.store.keeps_past;
+        if again && (later || self.living.iter().any(shown) || waits()) {
             self.oracle.slots.forgotten = true;
         }
     }
