@@ -149,6 +149,8 @@ export class Elector {
   /** That of the term. */
   #fence = null;
   #waiters = new Set();
+  /** What is waited for so that timers and signals come. */
+  #turns = new Set();
   /** That of this session and of earlier ones; in an `Electors` also of an elector that the group had before. */
   #work;
   /** The `lead` that are under way since the last stop: what was stopped is begun in no later session, and ends none. And whether one
@@ -465,7 +467,7 @@ export class Elector {
         } catch (error) {
           signal?.throwIfAborted();
           if (goesOn(term)) {
-            await anotherTurn();
+            await this.#anotherTurn();
             continue;
           }
           // Work throws because its signal has fired: it ends as it was told to.
@@ -478,7 +480,7 @@ export class Elector {
         if (!given) signal?.throwIfAborted();
         if (signal?.aborted) return value;
         if (goesOn(term)) {
-          await anotherTurn();
+          await this.#anotherTurn();
           continue;
         }
         if (given && !this.#failure) return value;
@@ -890,6 +892,19 @@ export class Elector {
     this.#onFinished(engine);
   }
 
+  /** Lets timers and signals come: a storage that answers at once makes one turn of claims and work that never ends. */
+  #anotherTurn() {
+    return new Promise((resolve) => {
+      const end = () => {
+        forget();
+        this.#turns.delete(end);
+        resolve();
+      };
+      const forget = setTimer(1, end);
+      this.#turns.add(end);
+    });
+  }
+
   /** Waits for the end, which is bounded by the lease and a few requests unless the runtime forgot them. */
   async #end(engine, finished) {
     const { maxLease } = this.config;
@@ -1052,6 +1067,7 @@ export class Elector {
   }
 
   #onFinished(engine, error) {
+    for (const end of [...this.#turns]) end();
     this.#questions.turn(engine);
     if (engine !== this.#engine) return;
     if (this.#term) this.#onLost(numberOf(this.#term), error ? 'trap' : 'stopped');
@@ -1179,9 +1195,6 @@ const storeError = ({ message, status, storeCode, cause, public: shown }) => {
   if (shown) shownOf.set(error, shown);
   return error;
 };
-
-/** Lets timers and signals come: a storage that answers at once makes one turn of claims and work that never ends. */
-const anotherTurn = () => new Promise((resolve) => void setTimer(1, resolve));
 
 const stoppedError = () =>
   new EdgelectError('the elector is not running: it was not started, or has been stopped; start() begins again', { code: 'EDGELECT_STOPPED' });

@@ -6,6 +6,7 @@ mod dynamodb;
 pub mod real;
 
 use std::cell::Cell;
+use std::time::Duration;
 
 use crate::conformance::{self, Traits, create, found, read, update};
 use crate::histories::{self, Plan};
@@ -139,6 +140,9 @@ async fn epochs_on_ministack_conform() {
     epochs_conform(Bucket::ministack().await, 100).await;
 }
 
+/// An epoch stays for two leases and two seconds, by whole seconds of the store; here a lease lasts one.
+const RESTED: Duration = Duration::from_secs(6);
+
 /// With a key of a space and an ampersand, and two keys to a page.
 #[tokio::test]
 async fn a_real_bucket_keeps_epochs_over_pages_cleans_them_and_believes_no_recreated_one() {
@@ -152,6 +156,7 @@ async fn a_real_bucket_keeps_epochs_over_pages_cleans_them_and_believes_no_recre
     let epoch = |term, last_updated| Lease {
         term: Some(term),
         last_updated,
+        lease_ms: Some(1_000),
         ..conformance::record("a", 1)
     };
     let held = |term| epoch(term, Stamp::At(1_795_000_000_000));
@@ -163,6 +168,7 @@ async fn a_real_bucket_keeps_epochs_over_pages_cleans_them_and_believes_no_recre
     }
     let (newest, lease) = found(&other).await;
     assert!(newest.0.starts_with("lock_0000000006.json ") && lease.term == Some(6), "{newest:?}");
+    tokio::time::sleep(RESTED).await;
     for _ in 0..6 {
         version = update(&one, held(6), &version).await.expect("the version is current");
     }
@@ -311,7 +317,9 @@ async fn c26_a_real_listing_of_more_than_a_page_is_read_to_its_end_and_one_of_to
         let Outcome::Rejected(fault) = refused else { panic!("{refused:?}") };
         assert_eq!((fault.kind, asked()), (FaultKind::Misconfigured, 16));
         assert!(fault.message.contains("more than 16 pages"), "{fault}");
-        let claimed = update(&at(protocol()), conformance::record("b", 1), &version).await;
+        tokio::time::sleep(RESTED).await;
+        let next = Lease { lease_ms: Some(1_000), ..conformance::record("b", 1) };
+        let claimed = update(&at(protocol()), next, &version).await;
         assert!(claimed.is_some(), "the newest is succeeded");
         assert_eq!(asked(), 4, "the next number, two pages, the oldest deleted");
         let oldest = bucket.send("GET", &format!("/{folder}/lock_0000000001.json")).await;
