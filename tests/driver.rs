@@ -99,11 +99,6 @@ impl World {
         self.handle.authority(self.machine.host.now()).is_some()
     }
 
-    fn work_ends(&self) {
-        let term = self.handle.with(|election| election.record().and_then(|(_, lease)| lease.term));
-        self.handle.tell(Input::WorkEnded { term: term.expect("it led") });
-    }
-
     fn status(&self) -> String {
         status_of(&self.handle, &self.machine.host).to_string()
     }
@@ -122,20 +117,6 @@ fn it_leads_at_once_after_init_and_renews_once_per_interval() {
     let requests = world.handle.requests();
     assert_eq!((requests.read, requests.write), (1, 13), "one read, the claim, twelve renewals");
     assert!(world.leads());
-}
-
-#[test]
-fn c05_the_end_of_authority_is_told_at_the_fence_while_a_request_hangs() {
-    let mut world = world(true);
-    world.pass(7_000);
-    world.store.hangs.set(true);
-    world.pass(30_000);
-    // The renewal at 5 s was the last that landed: 5 s + 15 s lease - 1.5 s margin.
-    assert_eq!(world.told.lost(), [(18_500, LostReason::Expired)]);
-    assert!(!world.leads());
-    world.store.hangs.set(false);
-    world.pass(60_000);
-    assert_eq!(world.told.acquired(), 2);
 }
 
 #[test]
@@ -158,19 +139,6 @@ fn c61_a_hung_request_leaves_room_for_three_attempts() {
 }
 
 #[test]
-fn c48_a_stop_waits_for_the_work_and_then_writes_the_tombstone() {
-    let mut world = world(false);
-    world.pass(6_000);
-    world.handle.tell(Input::Stop { park: false });
-    world.pass(3_000);
-    assert_eq!(world.told.lost(), [(6_000, LostReason::Stopped)]);
-    assert!(!world.store.released(), "the work has not ended");
-    world.work_ends();
-    world.pass(100);
-    assert!(world.store.released() && world.gave_up_last());
-}
-
-#[test]
 fn c48_work_that_does_not_end_lets_the_lease_run_out_and_the_stop_ends_all_the_same() {
     let mut world = world(false);
     world.pass(6_000);
@@ -187,7 +155,7 @@ fn c48_work_that_does_not_end_lets_the_lease_run_out_and_the_stop_ends_all_the_s
 }
 
 #[test]
-fn c67_a_leader_that_is_cut_off_answers_its_peers_404_from_its_fence_on() {
+fn c05_c67_a_leader_that_is_cut_off_ends_at_its_fence_and_answers_its_peers_404_from_there_on() {
     let mut world = world(true);
     world.pass(7_000);
     world.store.hangs.set(true);
@@ -199,6 +167,7 @@ fn c67_a_leader_that_is_cut_off_answers_its_peers_404_from_its_fence_on() {
     world.pass(1);
     assert_eq!(world.says_to_peers(), HealthAnswer::not_leading(None));
     world.pass(30_000);
+    assert_eq!(world.told.lost(), [(18_500, LostReason::Expired)]);
     assert_eq!(world.says_to_peers().status, 404, "its record names it, and it says so to nobody");
     world.store.hangs.set(false);
     world.pass(60_000);

@@ -1,6 +1,5 @@
 //! Members that share shards out, whole: the real code on virtual time, over a store in memory.
 
-use edgelect::config::Follow;
 use edgelect::planted::plant;
 use edgelect::shards::plan::{Plan, View};
 use worlds::play::{self, Fails, How, LEASE_MS, World, play};
@@ -69,22 +68,6 @@ fn more_members_than_shards_leave_one_shard_each_and_the_rest_stand_by() {
     world.pass(SETTLED_MS);
     assert_eq!(world.shares().iter().sum::<usize>(), 3);
     world.check();
-}
-
-#[test]
-fn however_followers_watch_a_newcomer_gets_its_share() {
-    for follow in [Follow::Tight, Follow::Balanced, Follow::Frugal] {
-        for undated in [false, true] {
-            let how = How { follow, undated, ..How::default() };
-            let mut world = World::with(8, 2, how);
-            world.join();
-            world.pass(how.settled_ms());
-            assert_eq!(world.shares(), [8], "{how:?}");
-            world.join();
-            world.pass(how.settled_ms());
-            assert_eq!(world.shares(), [4, 4], "{how:?}");
-        }
-    }
 }
 
 #[test]

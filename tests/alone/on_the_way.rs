@@ -58,25 +58,6 @@ fn an_announced_park_that_is_long_over_or_years_away_multiplies_no_reads() {
     }
 }
 
-/// No two bodies are the same (S4), and so no two versions.
-#[test]
-fn s4_a_success_that_names_the_version_it_was_to_replace_is_read_back() {
-    let mut alone = Alone::new(&settings());
-    alone.reads();
-    alone.found("\"t\"", &tombstone(1));
-    let (claim, _) = alone.claims();
-    alone.written("\"t\"");
-    assert!(!alone.leads(), "nothing says that it landed");
-    alone.reads();
-    alone.found("\"t\"", &text(&claim));
-    assert!(alone.leads(), "the record is its own");
-    let (renewal, _) = alone.renews();
-    alone.written("\"t\"");
-    alone.reads();
-    alone.found("\"u\"", &text(&renewal));
-    assert!(alone.leads(), "a store that was late with its ETag costs no term");
-}
-
 #[test]
 fn c23_metadata_that_changes_under_one_version_is_no_renewal() {
     let waits_ms = |changes_after_ms: u64| {

@@ -1,4 +1,4 @@
-// What these tests run on, and the tools: what a numbered case holds by, the lanes of `npm test`, licences, the rules of the demo, and the set-up.
+// What these tests run on, and the tools: the lanes of `npm test`, the rules of the demo, and the set-up.
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import fs from 'node:fs';
@@ -7,10 +7,7 @@ import { test } from 'node:test';
 import { Rules } from '../../js/demo/rules.mjs';
 import { newFolder } from '../../js/tools/cleanup.mjs';
 import { runLanes } from '../../js/tools/lanes.mjs';
-import { loadJudge } from '../../js/tools/licences.mjs';
-import { numberedTests } from '../../js/tools/outcomes.mjs';
 import { inRoot } from '../../js/tools/paths.mjs';
-import { broken, judge } from '../../js/tools/scenarios.mjs';
 import { until } from './until.mjs';
 
 const folder = newFolder('tools');
@@ -18,27 +15,6 @@ const folder = newFolder('tools');
 test("these tests run on the machine's own Node, not on the one that npm puts in front of it", () => {
   const own = execFileSync(process.env.npm_node_execpath ?? process.execPath, ['-p', 'process.version'], { encoding: 'utf8' });
   assert.equal(process.version, own.trim());
-});
-
-// Where no test of a case is found, or an outcome not read, step `scenarios` fails.
-test('a case holds by a test that passed, and by nothing less; a numbered test that no suite runs is refused', () => {
-  const two = [{ file: 'f', name: 'c03 it', cases: [3] }, { file: 'f', name: 'c03 more', cases: [3] }];
-  for (const [outcomes, outcome, { cases = [{ case: 3, title: 'three' }], tests = two.slice(0, 1) } = {}] of [
-    [{ 'c03 it': 'passed' }, 'passed'],
-    [{ 'c03 it': 'skipped' }, 'no test of it passed'],
-    [{}, 'no test', { tests: [] }],
-    // One that did not run hides nothing.
-    [{ 'c03 it': 'passed' }, 'failed', { tests: two }],
-    // A name with a placeholder stands for all that were made of it.
-    [{ 'c03 on a': 'passed', 'c03 on b': 'failed' }, 'failed', { tests: [{ file: 'f', name: 'c03 on ${name}', cases: [3] }] }],
-    [{}, 'pending', { cases: [{ case: 3, title: 'three', pending: 'later' }], tests: [] }],
-  ]) {
-    const rows = judge(cases, tests, Object.entries(outcomes).map(([name, one]) => ({ file: 'f', name, outcome: one })));
-    assert.deepEqual([rows[0].outcome, broken(rows).length], [outcome, ['passed', 'pending'].includes(outcome) ? 0 : 1], outcome);
-  }
-  for (const name of ['src', 'tests/sim']) fs.mkdirSync(path.join(folder, name), { recursive: true });
-  fs.writeFileSync(path.join(folder, 'tests/sim/a.rs'), '#[test]\nfn c03_c04_a() {}\n');
-  assert.throws(() => numberedTests(folder), /tests\/sim\/a\.rs has the scenario test c03.*move the test/);
 });
 
 test('a step that fails ends the others and shows its output last; with keepGoing those run that do not need it', async () => {
@@ -64,13 +40,6 @@ test('a step that fails ends the others and shows its output last; with keepGoin
   assert.match(one.said, /^long +not run$[^]*=== broken failed; its output, kept in .*:\n\nthe whole\nstory\n$/m);
   const other = await ran({ broken, later, afterIt }, true);
   assert.ok(other.code === 1 && other.order.includes('ends later') && !other.order.includes('begins afterIt'));
-});
-
-test('a licence is allowed if what it offers can be taken of the list alone', async () => {
-  const isAllowed = await loadJudge();
-  for (const [licence, allowed] of [['(MIT OR GPL-3.0-only) AND Unicode-3.0', true], ['MIT AND LGPL-3.0-or-later', false], [undefined, false]]) {
-    assert.equal(isAllowed(licence, ['MIT', 'Apache-2.0', 'Unicode-3.0']), allowed, String(licence));
-  }
 });
 
 test('the demo sees terms that do not grow, two leaders, a slow failover and a runtime that never led', () => {

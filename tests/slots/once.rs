@@ -1,37 +1,10 @@
 //! No slot is run twice, whatever becomes of its triggers, its runner and the record.
 
-use edgelect::SlotOutcome::{self, Done, Taken};
+use edgelect::SlotOutcome::{self, Done};
 use edgelect::election::SlotsOver;
 use edgelect::lease::Stamp;
 
 use crate::slots::world::*;
-
-#[test]
-fn c56_a_dead_runners_slot_is_not_run_again_at_most_once() {
-    let mut world = World::with_init(Dates::Both);
-    world.dies(0, &once(), 2_000);
-    world.pass(20_000);
-    assert_eq!([world.runs(0, &once()), world.runs(1, &once())], [Taken, Done]);
-    assert_eq!(world.ran(), [0, 1]);
-}
-
-#[test]
-fn c56_a_dead_runners_slot_is_run_again_before_any_later_one_at_least_once() {
-    let mut world = World::with_init(Dates::Both);
-    world.dies(0, &again(), 50_000);
-    world.at(minute(1));
-    let next = [(); 2].map(|()| world.trigger(minute(1), &again(), Job::Takes(10)));
-    world.pass(3_000);
-    assert!(!next.iter().any(Trigger::ended), "the lease of the dead runner is waited out");
-    world.pass(30_000);
-    assert_eq!(world.ran(), [0, 0, 1]);
-    assert_eq!(outcomes(&next), ["done", "taken"]);
-    assert!(world.tokens_grow());
-    // A death is no failure: the slot that kills its runner keeps its turn.
-    let mut world = World::with_init(Dates::Both);
-    (0..20).for_each(|number| world.dies(number, &all_again(), 55_000));
-    assert_eq!(world.ran(), [0; 20]);
-}
 
 /// A record of a member of another make, which knows no slots.
 fn slotless(term: Option<u64>) -> String {

@@ -311,11 +311,6 @@ impl World {
         self.begun.borrow().iter().map(minute).collect()
     }
 
-    /// Every run has a token of its own, and a later one's is higher.
-    pub fn tokens_grow(&self) -> bool {
-        self.begun.borrow().is_sorted_by(|before, after| before.1 < after.1)
-    }
-
     pub fn body(&self) -> Vec<u8> {
         self.store.memory.body().expect("there is a record")
     }
