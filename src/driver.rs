@@ -497,7 +497,7 @@ fn identity<H: Host>(host: &H) -> Result<(String, u64), String> {
 }
 
 /// A UUID of version 4: <https://www.rfc-editor.org/rfc/rfc9562#section-5.4>.
-fn session_id(mut random: [u8; 16]) -> String {
+pub(crate) fn session_id(mut random: [u8; 16]) -> String {
     random[6] = (random[6] & 0x0F) | 0x40;
     random[8] = (random[8] & 0x3F) | 0x80;
     let hex = hex::encode(random);

@@ -16,7 +16,7 @@ use futures::stream::FuturesUnordered;
 use self::plan::{Plan, View};
 use crate::clock::Now;
 use crate::config::{Config, ConfigError, Follow, Settings};
-use crate::driver::{Handle, Host};
+use crate::driver::{Handle, Host, session_id};
 use crate::election::{Election, Holder, Input};
 use crate::electors::{AddError, Electors, Member};
 use crate::lead::Term;
@@ -134,7 +134,7 @@ impl<H: Host + Clone + 'static> Shards<H> {
         if settings.server_id.is_none() {
             let random =
                 host.random().map_err(|error| ShardsError::Add(AddError::Randomness(error)))?;
-            settings.server_id = Some(hex::encode(random));
+            settings.server_id = Some(session_id(random));
         }
         let configs = configs(&settings, prefix, shards).map_err(refused)?;
         let electors = electors.clone();

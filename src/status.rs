@@ -133,9 +133,14 @@ enum Audience {
 const SHOWN_OF_SESSION: usize = 8;
 
 impl Audience {
-    /// A member's name. The driver makes a session's id of 32 hex digits; those of other sessions are known by that alone.
+    /// A member's name. The driver makes a session's id as a UUID, and before as 32 hex digits; those of other sessions are known
+    /// by that alone.
     fn shown<'a>(self, name: &'a str, election: &Election) -> Cow<'a, str> {
-        let looks_random = name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let hex = |part: &str| part.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let looks_random = name.split('-').all(hex) && {
+            let lengths: Vec<usize> = name.split('-').map(str::len).collect();
+            [&[32][..], &[8, 4, 4, 4, 12]].contains(&&*lengths)
+        };
         let session = looks_random || name == election.session();
         if self == Self::Owner || !session {
             return Cow::Borrowed(name);

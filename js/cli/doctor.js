@@ -93,7 +93,7 @@ class Screen {
     }
     if (clockOffset !== null) {
       const [ahead, far] = [clockOffset < 0 ? 'behind' : 'ahead of', Math.abs(clockOffset)];
-      say(`The store's clock is ${far} ms ${ahead} this machine's, give or take ${clockError} ms. Only members of other software go by it.`);
+      say(`The store's clock is ${far} ms ${ahead} this machine's, give or take ${clockError} ms. edgelect does not compare the two; members of other software may.`);
     }
     say(`${paint(finding, SENTENCES[finding])}${store ? `: ${store}` : ''}`);
   }

@@ -27,7 +27,7 @@ async function take(runner, { period, policy, missed, budget, conflictExitCode =
   const codes = { done: EXIT.done, taken: EXIT.done, failed, lost: EXIT.lost, skipped, unknown: EXIT.failed };
   const which = runs.length === 0 ? '' : ` for the slot of ${new Date(own).toISOString()}`;
   const unrun = reason && outcome !== 'taken' ? `the command did not run${which}: ${reason}` : undefined;
-  const untold = outcome === 'done' && fault ? `the command has run, and the store is not known to have taken that; with atLeastOnce it may run again: ${fault.message}` : undefined;
+  const untold = outcome === 'done' && fault ? `the command has run, but nobody knows whether the store has recorded that; with atLeastOnce it may run again: ${fault.message}` : undefined;
   runner.tell('over', { outcome }, unrun ?? untold);
   runner.end(codes[undone]);
 }

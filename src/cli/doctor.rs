@@ -76,7 +76,7 @@ fn conclude(report: &Report, store: &str) {
         let side = if offset.ms < 0 { "behind" } else { "ahead of" };
         let (far, error) = (offset.ms.unsigned_abs(), offset.error_ms);
         tell::print(&format!(
-            "The store's clock is {far} ms {side} this machine's, give or take {error} ms. Only members of other software go by it."
+            "The store's clock is {far} ms {side} this machine's, give or take {error} ms. edgelect does not compare the two; members of other software may."
         ));
     }
     let text = match report.finding() {

@@ -73,7 +73,7 @@ async fn take(runner: &Runner) -> Result<i32, Failure> {
     };
     let why = why.map(|why| format!("the command did not run{which}: {why}"));
     let untold = report.fault.as_ref().filter(|_| outcome == SlotOutcome::Done).map(|fault| {
-        let said = "the command has run, and the store is not known to have taken that; with atLeastOnce it may run again";
+        let said = "the command has run, but nobody knows whether the store has recorded that; with atLeastOnce it may run again";
         format!("{said}: {}", fault.message)
     });
     runner.tell("over", json!({ "outcome": outcome.name() }), why.or(untold).as_deref());

@@ -204,10 +204,22 @@ impl Election {
     /// A closing write has not taken effect, yet, and its condition holds still: what is left of its attempts is made.
     pub(super) fn close_again(&mut self, now: Now) {
         match &self.round {
-            // Who has resigned since parks nothing.
-            Some(round) if round.lease.parked && self.yields() => self.begin_release(now),
             Some(round) if (1..ATTEMPTS).contains(&round.attempts) => self.plan_next_attempt(now),
             _ => self.finish_wind_down(now),
+        }
+    }
+
+    /// Who has resigned since an attempt to park releases with the next one.
+    pub(super) fn park_no_more(&mut self, now: Now) {
+        let parks = |round: &&Round| round.purpose == Purpose::Park;
+        let Some(made) = self.round.as_ref().filter(parks).map(|round| round.attempts) else {
+            return;
+        };
+        if self.yields() {
+            self.begin_release(now);
+            if let Some(round) = &mut self.round {
+                round.attempts = made;
+            }
         }
     }
 

@@ -22,6 +22,7 @@ impl Election {
             // An earlier renewal may land after a later one: with a shorter lease it would be waited out too early.
             (lease_ms, margin_ms) = (term.anchor.lease_ms, term.anchor.margin_ms);
         }
+        self.park_no_more(now);
         if self.round.is_none() {
             match self.renewal() {
                 Some(round) => self.round = Some(round),

@@ -359,17 +359,21 @@ fn s12_a_release_that_was_refused_over_the_version_that_stands_is_tried_again() 
 }
 
 #[test]
-fn s12_who_resigns_after_a_park_was_refused_releases() {
-    let mut alone = Alone::new(&settings());
-    let (lease, _) = alone.until_written("\"v1\"", &tombstone(1));
-    alone.written("\"v2\"");
-    alone.tell(Input::Stop { park: true });
-    alone.events();
-    assert!(alone.renews().0.parked);
-    alone.answer(Outcome::Refused);
-    alone.tell(Input::Resign);
-    alone.reads();
-    alone.shows("\"v2\"", &lease);
-    let (closed, _) = alone.renews();
-    assert_eq!((closed.parked, closed.released()), (false, true));
+fn s12_who_resigns_after_a_park_that_came_to_nothing_releases() {
+    for answer in [Outcome::Refused, busy()] {
+        let mut alone = Alone::new(&settings());
+        let (lease, _) = alone.until_written("\"v1\"", &tombstone(1));
+        alone.written("\"v2\"");
+        alone.tell(Input::Stop { park: true });
+        alone.events();
+        assert!(alone.renews().0.parked);
+        alone.answer(answer.clone());
+        alone.tell(Input::Resign);
+        if answer == Outcome::Refused {
+            alone.reads();
+            alone.shows("\"v2\"", &lease);
+        }
+        let (closed, _) = alone.renews();
+        assert_eq!((closed.parked, closed.released()), (false, true), "{answer:?}");
+    }
 }

@@ -107,7 +107,12 @@ fn what_the_applications_own_code_said_is_shown_to_its_program_alone() {
 
 #[test]
 fn anybody_sees_the_beginning_of_a_sessions_id_and_no_more() {
-    let (ours, theirs) = ("0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210");
+    for theirs in ["fedcba98-7654-4210-bedc-ba9876543210", "fedcba9876543210fedcba9876543210"] {
+        shows_the_beginning("01234567-89ab-4def-8123-456789abcdef", theirs);
+    }
+}
+
+fn shows_the_beginning(ours: &str, theirs: &str) {
     let record = format!(
         r#"{{"leaderID":"{theirs}","session":"{theirs}","sequence":1,"term":5,"leaseMs":15000,"slot":60000,"slotTerm":5,
         "acquired":"2026-11-21T06:00:00Z","lastUpdated":"2026-11-21T06:58:12Z",
