@@ -195,7 +195,7 @@ class LeadingTick extends Face {
     // What is signed anew is one step of two requests.
     if (!(requests <= this.sent && 2 * requests >= this.sent)) this.broke('a tick counts its requests', `${this.sent}: ${line}`);
     const given = outcome === 'led' && !/ (lost|problem)=/.test(line);
-    if (given && !schedule.over && !world.givesBack(session)) this.broke('a tick that led to the end parks', line);
+    if (given && !schedule.over && !world.givesBack(session, Number(term))) this.broke('a tick that led to the end parks', line);
     if (/ lost=/.test(line) && !failed) this.broke('a tick that lost its term has failed', line);
     if (failed && !/ (lost|problem)=/.test(line)) this.broke('a tick fails where somebody should look', line);
   }

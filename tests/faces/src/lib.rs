@@ -375,12 +375,15 @@ impl Faces {
         self.landed(session).any(|deed| deed.aim == Aim::Renew)
     }
 
-    /// Whether the last write of a session's was to give the lease up.
+    /// Whether the last write of a session's that led this term was to give the lease up.
     #[wasm_bindgen(js_name = givesBack)]
-    pub fn gives_back(&mut self, session: u32) -> bool {
-        let mut deeds = self.world().oracle.deeds.iter().rev();
+    pub fn gives_back(&mut self, session: u32, term: f64) -> bool {
+        let world = self.world();
+        // An old state that is shown after a claim has landed says that another one has taken it.
+        let hidden = |deed: &Deed| world.store.keeps_past && deed.term != term as u64;
         // A claim that did not land took nothing that is to be given back.
-        let counts = |deed: &Deed| !deed.aim.takes() || deed.landed_ms.is_some();
+        let counts = |deed: &Deed| !deed.aim.takes() || deed.landed_ms.is_some() && !hidden(deed);
+        let mut deeds = world.oracle.deeds.iter().rev();
         let last = deeds.find(|deed| deed.session == session as usize && counts(deed));
         last.is_some_and(|deed| matches!(deed.aim, Aim::Release | Aim::Park))
     }
