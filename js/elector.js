@@ -149,8 +149,6 @@ export class Elector {
   /** That of the term. */
   #fence = null;
   #waiters = new Set();
-  /** What is waited for so that timers and signals come. */
-  #turns = new Set();
   /** That of this session and of earlier ones; in an `Electors` also of an elector that the group had before. */
   #work;
   /** The `lead` that are under way since the last stop: what was stopped is begun in no later session, and ends none. And whether one
@@ -467,7 +465,7 @@ export class Elector {
         } catch (error) {
           signal?.throwIfAborted();
           if (goesOn(term)) {
-            await this.#anotherTurn();
+            await anotherTurn(session.finished);
             continue;
           }
           // Work throws because its signal has fired: it ends as it was told to.
@@ -480,7 +478,7 @@ export class Elector {
         if (!given) signal?.throwIfAborted();
         if (signal?.aborted) return value;
         if (goesOn(term)) {
-          await this.#anotherTurn();
+          await anotherTurn(session.finished);
           continue;
         }
         if (given && !this.#failure) return value;
@@ -892,19 +890,6 @@ export class Elector {
     this.#onFinished(engine);
   }
 
-  /** Lets timers and signals come: a storage that answers at once makes one turn of claims and work that never ends. */
-  #anotherTurn() {
-    return new Promise((resolve) => {
-      const end = () => {
-        forget();
-        this.#turns.delete(end);
-        resolve();
-      };
-      const forget = setTimer(1, end);
-      this.#turns.add(end);
-    });
-  }
-
   /** Waits for the end, which is bounded by the lease and a few requests unless the runtime forgot them. */
   async #end(engine, finished) {
     const { maxLease } = this.config;
@@ -1067,7 +1052,6 @@ export class Elector {
   }
 
   #onFinished(engine, error) {
-    for (const end of [...this.#turns]) end();
     this.#questions.turn(engine);
     if (engine !== this.#engine) return;
     if (this.#term) this.#onLost(numberOf(this.#term), error ? 'trap' : 'stopped');
@@ -1194,6 +1178,16 @@ const storeError = ({ message, status, storeCode, cause, public: shown }) => {
   const error = new EdgelectError(message, { code: 'EDGELECT_STORE', status, storeCode, cause });
   if (shown) shownOf.set(error, shown);
   return error;
+};
+
+/** Lets timers and signals come: a storage that answers at once makes one turn of claims and work that never ends. */
+const anotherTurn = async (finished) => {
+  let forget;
+  const turn = new Promise((resolve) => {
+    forget = setTimer(0, resolve);
+  });
+  await Promise.race([turn, finished]);
+  forget();
 };
 
 const stoppedError = () =>
