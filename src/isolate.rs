@@ -80,8 +80,14 @@ impl Seen {
 
     /// For how long what was read answers questions.
     fn kept_ms(&self, answer: &Answer) -> u64 {
-        let known = matches!(answer.outcome, Outcome::Found { .. } | Outcome::Missing);
-        if known { self.interval_ms.get() } else { KEEP_FAILURE_MS }
+        match answer.outcome {
+            Outcome::Found { .. } | Outcome::Missing => self.interval_ms.get(),
+            // Nobody is told that nobody leads for longer than by an answer that is known.
+            Outcome::Unknown { retry_after_ms: Some(asked_ms), .. } => {
+                asked_ms.min(self.interval_ms.get()).max(KEEP_FAILURE_MS)
+            }
+            _ => KEEP_FAILURE_MS,
+        }
     }
 
     /// For how much longer it is not to be forgotten, so that the record is not read again within `intervals`; 0 if it may be.
@@ -210,38 +216,47 @@ impl<H: Host + Clone> Isolate<H> {
         ended: &[String],
     ) -> HealthAnswer {
         let (question, proven) = Question::read(query, &config.peers.secrets);
-        let answer = self.answer(config, store, host, (bound, proven), ended).await;
+        let answer = match self.answer_from_here(config, proven) {
+            Some(answer) => answer,
+            None => match self.read(config, store, host).await {
+                Ok((at_ms, answer)) => {
+                    let times = Times { at_ms, now_ms: host.now().wall_ms, bound };
+                    self.answer_from_record(config, &answer, &times, ended)
+                }
+                // Not 404, which would have a follower ask nobody for a lease.
+                Err(Unread::NoAnswer) => later(NO_ANSWER, 0),
+                Err(Unread::NoRoom(ms)) => later(TOO_MANY, ms),
+            },
+        };
         answer.to(&question, &config.peers.secrets)
     }
 
-    async fn answer<S: Store>(
-        &self,
-        config: &Config,
-        store: &S,
-        host: &H,
-        (bound, proven): (bool, bool),
-        ended: &[String],
-    ) -> HealthAnswer {
+    /// The electors of the group that run here.
+    fn here(&self, config: &Config) -> Vec<(Handle, H)> {
         let mut here: Vec<(Handle, H)> = self.running.borrow().clone();
-        here.retain(|(elector, _)| {
-            elector.with(|election| election.config().lockfile_path == config.lockfile_path)
-        });
-        for (elector, clock) in &here {
+        here.retain(|(elector, _)| path_of(elector) == config.lockfile_path);
+        here
+    }
+
+    /// Of an elector that runs here and leads.
+    fn answer_from_here(&self, config: &Config, proven: bool) -> Option<HealthAnswer> {
+        self.here(config).iter().find_map(|(elector, clock)| {
             let now = clock.now();
             let answer = elector.with(|election| peer::answer(election, now, proven));
-            if answer.status == 200 {
-                return answer;
-            }
-        }
+            (answer.status == 200).then_some(answer)
+        })
+    }
+
+    fn answer_from_record(
+        &self,
+        config: &Config,
+        answer: &Answer,
+        times: &Times,
+        ended: &[String],
+    ) -> HealthAnswer {
         let mut sessions = ended.to_vec();
         sessions.extend(self.ended.borrow().get(&config.lockfile_path).cloned());
-        sessions.extend(here.iter().map(|(elector, _)| session_of(elector)));
-        let (at_ms, answer) = match self.read(config, store, host).await {
-            Ok(read) => read,
-            // Not 404, which would have a follower ask nobody for a lease.
-            Err(Unread::NoAnswer) => return later(NO_ANSWER, 0),
-            Err(Unread::NoRoom(ms)) => return later(TOO_MANY, ms),
-        };
+        sessions.extend(self.here(config).iter().map(|(elector, _)| session_of(elector)));
         match &answer.outcome {
             // A session of ours that is or was here and has no authority speaks for its own record.
             Outcome::Found { reading: Reading::Lease(lease), .. }
@@ -249,17 +264,14 @@ impl<H: Host + Clone> Isolate<H> {
             {
                 HealthAnswer::not_leading(None)
             }
-            Outcome::Found { version, reading: Reading::Lease(lease) } => {
-                let times = Times { at_ms, now_ms: host.now().wall_ms, bound };
-                peer::answer_from_store(
-                    &config.lockfile_path,
-                    &config.server_id,
-                    version,
-                    lease,
-                    times.age_ms(config, answer.facts, lease),
-                    config.leader_timeout_ms,
-                )
-            }
+            Outcome::Found { version, reading: Reading::Lease(lease) } => peer::answer_from_store(
+                &config.lockfile_path,
+                &config.server_id,
+                version,
+                lease,
+                times.age_ms(config, answer.facts, lease),
+                config.leader_timeout_ms,
+            ),
             _ => HealthAnswer::not_leading(None),
         }
     }
@@ -292,10 +304,11 @@ impl<H: Host + Clone> Isolate<H> {
         if let Some((elector, _)) = leading {
             return elector.with(|election| Sample::read(election, true));
         }
-        let leads = self.answer(config, store, host, (bound, false), &[]).await.status == 200;
-        let Ok((_, answer)) = self.read(config, store, host).await else {
+        let Ok((at_ms, answer)) = self.read(config, store, host).await else {
             return Sample::unusable(&config.lockfile_path);
         };
+        let times = Times { at_ms, now_ms: host.now().wall_ms, bound };
+        let leads = self.answer_from_record(config, &answer, &times, &[]).status == 200;
         Sample::read(&status::reader_of(config, answer, host.now()), leads)
     }
 
@@ -303,8 +316,7 @@ impl<H: Host + Clone> Isolate<H> {
     /// that was ended from outside, which tells nobody.
     fn running_for(&self, config: &Config) -> Option<(Handle, H)> {
         let path = &config.lockfile_path;
-        let mut here: Vec<(Handle, H)> = self.running.borrow().clone();
-        here.retain(|(elector, _)| path_of(elector) == *path);
+        let here = self.here(config);
         let leads = |(elector, clock): &(Handle, H)| elector.authority(clock.now()).is_some();
         let newest = |(elector, _): &(Handle, H)| {
             self.newest.borrow().get(path) == Some(&session_of(elector))

@@ -159,6 +159,38 @@ fn while_a_record_is_read_for_one_question_the_others_are_to_ask_again_soon() {
     assert_eq!(peer::judge(&heard, &question, &config.peers), busy, "not silent for a lease");
 }
 
+/// How often the store is read for metrics that are asked for at these times, where it asks to be left alone for so long.
+fn reads_for_metrics(retry_after_ms: Option<u64>, asked_ms: [u64; 3]) -> usize {
+    let mut machine = Machine::default();
+    let (host, reads) = (machine.host.clone(), Rc::<Cell<usize>>::default());
+    let isolate = Rc::new(Isolate::<Virtual>::default());
+    for pair in [0].into_iter().chain(asked_ms).collect::<Vec<_>>().windows(2) {
+        machine.pass(pair[1] - pair[0]);
+        let (isolate, host, reads) = (Rc::clone(&isolate), host.clone(), Rc::clone(&reads));
+        let clock = host.clone();
+        let store = Through(async move |_| {
+            reads.set(reads.get() + 1);
+            clock.sleep(1_500).await;
+            let cause = Fault::new(FaultKind::Unavailable, "busy");
+            undated(Outcome::Unknown { retry_after_ms, cause })
+        });
+        let config = config_of(Settings::default());
+        machine.run(async move {
+            drop(isolate.metrics(&config, &store, &host, false).await);
+        });
+    }
+    machine.pass(1_600);
+    reads.get()
+}
+
+#[test]
+fn metrics_take_one_read_and_leave_a_busy_store_alone_for_as_long_as_it_asks() {
+    assert_eq!(reads_for_metrics(None, [1, 1_700, 3_400]), 3);
+    assert_eq!(reads_for_metrics(Some(3_000), [1, 1_700, 2_900]), 1);
+    assert_eq!(reads_for_metrics(Some(3_000), [1, 1_700, 3_100]), 2);
+    assert_eq!(reads_for_metrics(Some(60_000), [1, 1_700, 5_100]), 2, "no longer than an interval");
+}
+
 #[test]
 fn each_of_ten_thousand_groups_is_read_once_an_interval_and_of_more_none() {
     let mut machine = Machine::default();

@@ -185,7 +185,7 @@ export class Runtime {
   }
 
   /** The schedule is over: what it waits for itself happens at once, and no request is answered; `goesOn` lets time pass to the
-   * next timer of anybody's. */
+   * next timer of anybody's, otherwise a millisecond passes. */
   close(goesOn) {
     this.#closed = true;
     for (const [request, { reject }] of [...this.#pending]) {
@@ -193,8 +193,9 @@ export class Runtime {
       reject(new TypeError('the schedule is over'));
     }
     for (const timer of [...this.#timers.values()]) if (timer.own) timer.fire();
-    if (goesOn && this.#timers.size > 0) this.#aheadMs += Math.max(0, this.nextMs - this.now);
-    while (goesOn && this.fireOne());
+    // A session that has just begun waits for the shortest of timers, and so does its end.
+    if (this.#timers.size > 0) this.#aheadMs += goesOn ? Math.max(0, this.nextMs - this.now) : 1;
+    while (this.fireOne());
   }
 
   /** Whoever has waited for something in this process waits no more, and nobody is told. What was sent is on its way. */

@@ -383,8 +383,10 @@ impl Faces {
         let hidden = |deed: &Deed| world.store.keeps_past && deed.term != term as u64;
         // A claim that did not land took nothing that is to be given back.
         let counts = |deed: &Deed| !deed.aim.takes() || deed.landed_ms.is_some() && !hidden(deed);
-        let mut deeds = world.oracle.deeds.iter().rev();
-        let last = deeds.find(|deed| deed.session == session as usize && counts(deed));
+        let deeds = world.oracle.deeds.iter();
+        let own = deeds.filter(|deed| deed.session == session as usize && counts(deed));
+        // By its number, since a copy of an earlier write is in the book later.
+        let last = own.max_by_key(|deed| deed.lease.sequence);
         last.is_some_and(|deed| matches!(deed.aim, Aim::Release | Aim::Park))
     }
 
