@@ -62,12 +62,13 @@ export const keeper = (provider) => {
   let asking;
   let count = 0;
   let refusedMs = -Infinity;
-  const ask = () => {
+  const ask = (fresh = false) => {
     if (asking && isWithin(PATIENCE_MS, asking.sinceMs)) return asking.given;
     count += 1;
     const number = count;
     const given = (async () => {
-      const credentials = await provider();
+      // Those of the AWS SDK keep what they gave, and give it again unless they are told otherwise.
+      const credentials = await (fresh ? provider({ forceRefresh: true }) : provider());
       return { ...wholeCredentials(credentials), expiresMs: expiryOf(credentials), number };
     })();
     asking = { given, sinceMs: performance.now() };
@@ -89,7 +90,7 @@ export const keeper = (provider) => {
     if (leftMs <= 0) return ask();
     if (fresh && !isWithin(REFUSED_MS, refusedMs)) {
       refusedMs = performance.now();
-      return ask();
+      return ask(true);
     }
     // They are good for this request; the next ones come meanwhile.
     if (leftMs < EARLY_MS) ask();

@@ -4,7 +4,7 @@ import { openCheckpoint } from './checkpoint.js';
 import { Engine, addSample, checked, readVariables, show } from './engine.js';
 import {
   EdgelectError, STOP_OPTIONS, callOptions, checkFormat, checkWritesApart, lenient, optionsOf, signalOf, textOf,
-  timeOf, toJson, unlessAborted, wrongOption,
+  timeOf, toJson, unlessAborted, whole, wrongOption,
 } from './errors.js';
 import { Fence, inFull, lookingFirst } from './fence.js';
 import { METRICS_PATH, PAGE_PATH, Questions, STATUS_PATH, healthOfStore, nobodyLeads, serves, showing, urlOf } from './health.js';
@@ -192,7 +192,7 @@ export class Elector {
     if (typeof options !== 'object' || options === null) {
       throw wrongOption('options', options, 'an Elector takes an object');
     }
-    const { storage, unref = false, releaseOnStop = true, probe, warn, log, logLevel, peerTls, page = false, ...settings } = options;
+    const { storage, unref = false, releaseOnStop = true, probe, warn, log, logLevel, peerTls, page = false, ...settings } = whole(options);
     if (peerTls !== undefined && peerTls !== null) {
       this.#peerFetch = fetchWith(peerTls);
       settings.insecurePeers ??= false;
@@ -281,8 +281,10 @@ export class Elector {
     if (engine === this.#engine) {
       this.#stopping = true;
       // Parking is a write too.
-      if (release) engine.stop(parks);
-      else this.#leaveToRunOut(engine);
+      if (release) {
+        engine.stop(parks);
+        if (inside) this.#tellEnd('stopped');
+      } else this.#leaveToRunOut(engine);
     }
     // Nor may one that it has begun meanwhile claim before old work has stopped.
     if (engine === this.#engine) this.#goOn?.();
@@ -317,9 +319,25 @@ export class Elector {
     const inside = this[INSIDE];
     const given = new Promise((resolve) => this.#resigning.push(resolve));
     this.#engine.resign();
+    if (inside) this.#tellEnd('resigned');
     // One that does not run yet holds nothing.
-    if (!inside && !this.#goOn) await unlessAborted(given, signal);
+    else if (!this.#goOn) await unlessAborted(this.#patiently(given), signal);
     return throwWrong();
+  }
+
+  /** Within a callback the engine's own word comes later. */
+  #tellEnd(reason) {
+    if (this.#term) this.#onLost(numberOf(this.#term), reason);
+  }
+
+  /** Waits for what is bounded by the lease and a few requests, and keeps the process for that. */
+  async #patiently(given) {
+    let forget;
+    const late = new Promise((resolve) => {
+      forget = setTimer(2 * this.config.maxLease + FORGOTTEN_MS, resolve);
+    });
+    await Promise.race([given, late]);
+    forget();
   }
 
   isLeader() {
@@ -845,17 +863,19 @@ export class Elector {
     const resign = () => term.resign();
     const checkpoint = (key) => term.checkpoint(key);
     const both = signal && bothSignals(term, signal);
-    const view = {
-      token,
-      get signal() {
-        // The term's own looks at its fence, and fires the other.
-        const { signal: own } = term;
-        return both?.signal ?? own;
+    // Not enumerable, as with a term: a copy can be sent.
+    const view = Object.defineProperties({ token }, {
+      signal: {
+        get: () => {
+          // The term's own looks at its fence, and fires the other.
+          const { signal: own } = term;
+          return both?.signal ?? own;
+        },
       },
-      remaining,
-      resign,
-      checkpoint,
-    };
+      remaining: { value: remaining },
+      resign: { value: resign },
+      checkpoint: { value: checkpoint },
+    });
     const stopped = this.#work.begin();
     try {
       return await calledBack(this, () => work(Object.freeze(view)));
@@ -892,13 +912,7 @@ export class Elector {
 
   /** Waits for the end, which is bounded by the lease and a few requests unless the runtime forgot them. */
   async #end(engine, finished) {
-    const { maxLease } = this.config;
-    let forget;
-    const late = new Promise((resolve) => {
-      forget = setTimer(2 * maxLease + FORGOTTEN_MS, resolve);
-    });
-    await Promise.race([finished, late]);
-    forget();
+    await this.#patiently(finished);
     if (engine !== this.#engine) return;
     engine.close();
     // The runtime forgot the work too.
@@ -969,8 +983,7 @@ export class Elector {
     const resign = () => {
       if (!holds()) return;
       engine.resign();
-      // Within a callback the engine's own word comes later.
-      if (holds()) this.#onLost(number, 'resigned');
+      if (holds()) this.#tellEnd('resigned');
     };
     const checkpoint = (own, key) => this.#openCheckpoint(own, key, engine);
     // Told before: nothing of an old term may go on under a new one.

@@ -107,7 +107,8 @@ export class Host {
   /** `headers` has each name and its value after it. */
   fetch(id, method, url, headers, body, limit) {
     this.#begin(id, this.#abortable(id, async (signal) => {
-      const init = { method, headers: fromPairs(headers), redirect: 'manual', signal };
+      // What is compressed on the way has another ETag, or a weak one.
+      const init = { method, headers: { ...fromPairs(headers), 'accept-encoding': 'identity' }, redirect: 'manual', signal };
       // Bytes, because a text would grow a content type.
       if (body.length > 0) init.body = body;
       // Workers know `cache` only from some compatibility date on, and do not cache signed requests.

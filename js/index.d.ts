@@ -401,7 +401,8 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
   /** Begins to compete, as a new session; stops when the signal fires. An elector that a `lead` has started goes on when that
    * `lead` is over, once this was called. On Workers start and stop within one event: what its `fetch` and timers bring
    * belongs to that event. While work of an earlier session of this elector still runs, nothing is claimed until it has
-   * stopped: `status().error` says so, and `start` does not wait for it. Otherwise it resolves when the store has answered, or
+   * stopped: `status().error` says so, and `start` does not wait for it. One that comes while a session ends waits for that end, and
+   * so for the work and the callbacks of its last term: do not `await` it in one of those. Otherwise it resolves when the store has answered, or
    * has failed once in a way that may pass; with `unref` at once. After two sessions in a row that the store has ended, the next
    * asks it a `frequentInterval` after that.
    *
@@ -715,6 +716,9 @@ export interface Credentials {
   expiration?: Date | string | number;
 }
 
+/** Gives credentials; with `forceRefresh` the store has refused those that it gave last, as the providers of the AWS SDK know it. */
+export type CredentialsProvider = (options?: { forceRefresh?: boolean }) => Credentials | Promise<Credentials>;
+
 /** `native`: S3lect's document with more fields. `kubernetes`: `holderIdentity`, `leaseDuration`, `acquireTime`, `renewTime`,
  * `leaderTransitions`, and ours beside them. */
 export type Format = 'native' | 'kubernetes';
@@ -729,7 +733,7 @@ export class S3Storage {
     region?: string;
     /** A function is asked a minute before what it gave expires, and where the store calls the key expired or does not know it
      * (a rotated key), at most once in some seconds. An answer without both keys is refused by name and replaces nothing. */
-    credentials: Credentials | (() => Credentials | Promise<Credentials>);
+    credentials: Credentials | CredentialsProvider;
     /** `endpoint/bucket/key` instead of `bucket.endpoint/key`. Default: true except on AWS. */
     pathStyle?: boolean;
     /** How the lease is written down, the same for all members. Default `native`. */
@@ -741,7 +745,7 @@ export class S3Storage {
 export interface ServiceOptions {
   /** `https://…`; `http://` on loopback only. Default: AWS. */
   endpoint?: string;
-  credentials: Credentials | (() => Credentials | Promise<Credentials>);
+  credentials: Credentials | CredentialsProvider;
 }
 
 /** An item in a DynamoDB table, on shardcoordinator's layout (`pk = SHARD#{lockfilePath}`, `sk = LOCK`), beside whose members
@@ -895,7 +899,7 @@ export class EdgelectError extends Error {
     details?: { code?: string; field?: string; status?: number; storeCode?: string; cause?: unknown },
   );
   /** `EDGELECT_CONFIG`, `EDGELECT_STORE`, `EDGELECT_STOPPED`, `EDGELECT_LOST`, `EDGELECT_EXISTS`, `EDGELECT_SLOT`,
-   * `EDGELECT_TRAP`, `EDGELECT_RANDOMNESS`; for `onError` also `EDGELECT_CALLBACK`; of an operator's request also `EDGELECT_NOBODY_LEADS` and `EDGELECT_UNKNOWN`; of a checkpoint also `EDGELECT_FENCED`, `EDGELECT_UNKNOWN`, `EDGELECT_BUSY`; of an
+   * `EDGELECT_TRAP`, `EDGELECT_RANDOMNESS`; for `onError` also `EDGELECT_CALLBACK`; of an operator's request also `EDGELECT_NOBODY_LEADS` and `EDGELECT_UNKNOWN`; of a checkpoint also `EDGELECT_FENCED`, `EDGELECT_UNKNOWN`, `EDGELECT_BUSY`; of `Shards` also `EDGELECT_BUSY`; of an
    * `objectStoreLock` also `EDGELECT_CONFLICT` and `EDGELECT_UNKNOWN`. */
   readonly code: string;
   /** The option that was refused. */

@@ -1,7 +1,7 @@
 // Shards that are shared out evenly over the members that are alive. Which of them this one asks for is decided in src/shards/.
 import { Electors } from './electors.js';
 import { newShards, shardPaths } from './engine.js';
-import { EdgelectError, callOptions, optionsOf, signalOf, toJson, unlessAborted, wrongOption } from './errors.js';
+import { EdgelectError, callOptions, optionsOf, signalOf, toJson, unlessAborted, whole, wrongOption } from './errors.js';
 import { isLocker, unfencedError } from './locker.js';
 import { FAILED, FIXED, HAS_PAGE, INSIDE, Pace, SHARED, calledBack, callbacksOf } from './shared.js';
 
@@ -10,6 +10,8 @@ const OWN = ['prefix', 'shards', 'onAcquire', 'onLose'];
 const ELECTOR_ONLY = ['peerTls', 'heartbeat', 'maxConnections', 'maxRequestsPerSecond', ...FIXED];
 /** How many shards are initialized at once, at most. */
 const MOST_INITS = 10;
+/** And as many as have had their turn within so many seconds, of the ten that one request waits. */
+const INIT_TURNS_S = 2;
 
 export class Shards {
   #options;
@@ -38,7 +40,7 @@ export class Shards {
 
   constructor(options) {
     const given = optionsOf(options, `a Shards takes an object with storage, ${OWN.join(', ')} and the options of an Electors`);
-    const { prefix, shards, onAcquire, onLose, ...plainly } = given;
+    const { prefix, shards, onAcquire, onLose, ...plainly } = whole(given);
     const rest = { ...plainly, ...callbacksOf(given) };
     const { onError } = rest;
     if (typeof onError === 'function') {
@@ -56,11 +58,13 @@ export class Shards {
       if (rest[name] !== undefined) throw wrongOption(name, rest[name], `a Shards has ${own}(shard, …)`);
     }
     if (isLocker(rest.storage)) throw unfencedError('Shards');
-    // What is wrong with the options is told before anything is started.
-    this[HAS_PAGE] = new Electors({ ...rest, [SHARED]: { names: OWN } })[HAS_PAGE];
+    // What is wrong with the options is told before anything is started, also that the rate has no room for all.
+    const all = new Electors({ ...rest, [SHARED]: { names: OWN } });
+    this[HAS_PAGE] = all[HAS_PAGE];
     const settings = Object.fromEntries(Object.entries(rest).filter(([name]) => !ELECTOR_ONLY.includes(name)));
     const { paths, stepMs } = shardPaths(toJson(settings), prefix, shards);
     [this.#options, this.#paths, this.#stepMs] = [rest, paths, stepMs];
+    for (const path of paths) all.add(path);
     [this.#onAcquire, this.#onLose] = [onAcquire?.bind(given), onLose?.bind(given)];
   }
 
@@ -157,13 +161,14 @@ export class Shards {
   async init(options) {
     // Nobody else keeps the process for its turns.
     const all = new Electors({ ...this.#options, unref: false });
-    const left = [...this.#paths];
+    const left = this.#paths.map((path) => all.add(path));
     const failed = [];
     const makes = async () => {
-      for (let path = left.shift(); path !== undefined; path = left.shift()) await all.add(path).init(options).catch((error) => failed.push(error));
+      for (let one = left.shift(); one; one = left.shift()) await one.init(options).catch((error) => failed.push(error));
     };
     // Not all at once: whoever waits too long for its turn fails.
-    const most = Math.min(this.#options.maxConnections ?? MOST_INITS, MOST_INITS);
+    const { maxConnections = MOST_INITS, maxRequestsPerSecond = Infinity } = this.#options;
+    const most = Math.max(1, Math.min(maxConnections, MOST_INITS, Math.floor(INIT_TURNS_S * maxRequestsPerSecond)));
     await Promise.all(Array.from({ length: most }, makes));
     // A signal may fire with any reason at all.
     const worst = failed.findIndex((error) => error?.code !== 'EDGELECT_EXISTS');

@@ -4,7 +4,8 @@
 //! here knows, and then nothing is checked.
 
 use crate::config::{Config, ConfigError};
-use crate::slots::{Missed, Schedule};
+use crate::job;
+use crate::slots::{Missed, Policy, Schedule, ScheduleSettings};
 use crate::text::{first, quoted};
 
 const MINUTE_MS: u64 = 60_000;
@@ -83,39 +84,65 @@ pub fn check_text(cron: &str) -> Result<(), ConfigError> {
     Err(ConfigError::new("EDGELECT_CRON", quoted(first(cron, 60)), rule))
 }
 
-/// Refuses a lease that outlasts the trigger's step, and a period of slots that the trigger does not have.
+/// The schedule of what this cron triggers. Where slots that were missed are made up for, or none may be lost, and nobody names
+/// their period, it is the cron's own.
 ///
 /// # Errors
-/// The variable, and the rule.
-pub fn check(cron: &str, config: &Config, schedule: &Schedule) -> Result<(), ConfigError> {
-    let Some(Steps { least_ms, even }) = steps(cron) else { return Ok(()) };
-    let (shown, least) = (quoted(first(cron, 60)), least_ms.to_string());
-    let refuse =
-        |variable: &str, ms: u64, rule: &str| Err(ConfigError::new(variable, ms.to_string(), rule));
+/// The variable, and the rule: also a lease that outlasts the trigger's step, and a period of slots that the trigger does not have.
+pub fn schedule(
+    cron: Option<&str>,
+    settings: &ScheduleSettings,
+    config: &Config,
+) -> Result<Schedule, ConfigError> {
+    let steps = cron.and_then(|cron| Some((cron, steps(cron)?)));
+    if let Some((cron, steps)) = steps {
+        check_lease(cron, steps, config)?;
+    }
+    let makes_up = settings.missed.is_some_and(|missed| missed != Missed::Skip);
+    let counts = makes_up || settings.policy.unwrap_or_default() != Policy::AtMostOnce;
+    let own = steps.filter(|(_, steps)| counts && steps.even).map(|(_, steps)| steps.least_ms);
+    let settings = ScheduleSettings { period_ms: settings.period_ms.or(own), ..settings.clone() };
+    let schedule = Schedule::new(&settings, config).map_err(job::by_variable)?;
+    if let Some((cron, steps)) = steps {
+        check_period(cron, steps, &schedule)?;
+    }
+    Ok(schedule)
+}
+
+fn check_lease(cron: &str, steps: Steps, config: &Config) -> Result<(), ConfigError> {
+    let (shown, least_ms) = (quoted(first(cron, 60)), steps.least_ms);
     if config.leader_timeout_ms > least_ms {
         let rule = format!(
-            "the trigger {shown} comes every {least} ms, and a cron finer than the lease could \
+            "the trigger {shown} comes every {least_ms} ms, and a cron finer than the lease could \
              not take over what died before the next one is due; lower this or the frequency"
         );
-        return refuse("EDGELECT_LEADER_TIMEOUT", config.leader_timeout_ms, &rule);
+        let value = config.leader_timeout_ms.to_string();
+        return Err(ConfigError::new("EDGELECT_LEADER_TIMEOUT", value, &rule));
     }
+    Ok(())
+}
+
+fn check_period(cron: &str, steps: Steps, schedule: &Schedule) -> Result<(), ConfigError> {
+    let (shown, Steps { least_ms, even }) = (quoted(first(cron, 60)), steps);
+    let refuse =
+        |ms: u64, rule: &str| Err(ConfigError::new("EDGELECT_PERIOD", ms.to_string(), rule));
     let Some(period_ms) = schedule.period_ms else { return Ok(()) };
     // By a longer one a slot that nobody claimed would not be missed.
     let longer = period_ms > least_ms && schedule.missed != Missed::Skip;
     if period_ms < least_ms || (even && (longer || !period_ms.is_multiple_of(least_ms))) {
         let rule = format!(
-            "the trigger {shown} has a slot every {least} ms: set that, or slots that were missed \
+            "the trigger {shown} has a slot every {least_ms} ms: set that, or slots that were missed \
              would be counted wrongly; with several triggers set EDGELECT_CRON to the one that is \
              meant"
         );
-        return refuse("EDGELECT_PERIOD", period_ms, &rule);
+        return refuse(period_ms, &rule);
     }
     if !even && schedule.missed != Missed::Skip {
         let rule = format!(
             "the trigger {shown} has no one period, so that slots which nobody scheduled would \
              be made up for; leave this variable out, or set EDGELECT_MISSED to skip"
         );
-        return refuse("EDGELECT_PERIOD", period_ms, &rule);
+        return refuse(period_ms, &rule);
     }
     Ok(())
 }
@@ -124,7 +151,6 @@ pub fn check(cron: &str, config: &Config, schedule: &Schedule) -> Result<(), Con
 mod tests {
     use super::*;
     use crate::config::{HostClock, Settings};
-    use crate::slots::{Policy, ScheduleSettings};
 
     #[test]
     fn the_steps_of_a_cron_are_those_between_its_firings() {
@@ -174,20 +200,48 @@ mod tests {
         }
     }
 
-    fn of(cron: &str, lease_ms: u64, period_ms: Option<u64>, policy: Policy) -> Result<(), String> {
-        let settings = Settings {
+    fn of(
+        cron: &str,
+        lease_ms: u64,
+        settings: &ScheduleSettings,
+    ) -> Result<(Option<u64>, Missed), String> {
+        let config = Settings {
             lockfile_path: Some("leader.json".to_owned()),
             clock: HostClock::One,
             leader_timeout_ms: Some(lease_ms),
             sustain_ms: Some(600_000),
             ..Settings::default()
         };
-        let config = Config::new(&settings).unwrap();
-        let policy = Some(policy);
-        let settings =
-            ScheduleSettings { slot_ms: Some(1), period_ms, policy, ..ScheduleSettings::default() };
-        let schedule = Schedule::new(&settings, &config).unwrap();
-        check(cron, &config, &schedule).map_err(|error| error.message())
+        let config = Config::new(&config).unwrap();
+        let settings = ScheduleSettings { slot_ms: Some(1), ..settings.clone() };
+        let schedule = schedule(Some(cron), &settings, &config);
+        schedule.map_err(|error| error.message()).map(|made| (made.period_ms, made.missed))
+    }
+
+    #[test]
+    fn a_cron_names_the_period_where_missed_slots_count_and_nobody_does() {
+        use Missed::{All, Latest, Skip};
+        use Policy::{AtLeastOnce, AtMostOnce};
+        const OWN: Option<u64> = Some(300_000);
+        for (cron, policy, missed, period_ms, made) in [
+            ("*/5 * * * *", AtLeastOnce, None, None, (OWN, All)),
+            ("*/5 * * * *", AtLeastOnce, Some(All), None, (OWN, All)),
+            ("*/5 * * * *", AtLeastOnce, Some(Latest), None, (OWN, Latest)),
+            ("*/5 * * * *", AtLeastOnce, Some(Skip), None, (OWN, Skip)),
+            ("*/5 * * * *", AtMostOnce, Some(Latest), None, (OWN, Latest)),
+            ("*/5 * * * *", AtMostOnce, Some(Skip), None, (None, Skip)),
+            ("*/5 * * * *", AtMostOnce, None, None, (None, Skip)),
+            ("*/5 * * * *", AtLeastOnce, Some(Skip), Some(600_000), (Some(600_000), Skip)),
+            ("0 9-17 * * *", AtLeastOnce, None, None, (None, Skip)),
+        ] {
+            let policy = Some(policy);
+            let settings =
+                ScheduleSettings { policy, missed, period_ms, ..ScheduleSettings::default() };
+            assert_eq!(of(cron, 15_000, &settings), Ok(made), "{cron} {policy:?} {missed:?}");
+        }
+        let settings = ScheduleSettings { missed: Some(Latest), ..ScheduleSettings::default() };
+        let refused = of("0 9-17 * * *", 15_000, &settings).unwrap_err();
+        assert!(refused.starts_with("EDGELECT_MISSED = "), "{refused}");
     }
 
     #[test]
@@ -212,9 +266,11 @@ mod tests {
             ("0 3 * * MON", 15_000, Some(604_800_000), AtLeastOnce, None),
             ("0 3 * * MON", 15_000, Some(86_400_000), AtLeastOnce, Some(PERIOD)),
         ] {
-            let found = of(cron, lease_ms, period_ms, policy);
+            let policy = Some(policy);
+            let settings = ScheduleSettings { policy, period_ms, ..ScheduleSettings::default() };
+            let found = of(cron, lease_ms, &settings);
             match refused {
-                None => assert_eq!(found, Ok(()), "{cron} {period_ms:?}"),
+                None => assert!(found.is_ok(), "{cron} {period_ms:?}: {found:?}"),
                 Some(variable) => {
                     let message = found.expect_err(cron);
                     assert!(message.starts_with(variable) && message.contains(cron), "{message}");

@@ -681,7 +681,7 @@ impl Election {
         }
         if let Some(trigger) = &mut self.trigger {
             // Where no condition covers the version, a step is up to three requests: a write, its listing, a cleaning.
-            trigger.count_requests(if self.clocks.covered() { 1 } else { 3 });
+            trigger.count_step(if self.clocks.covered() { 1 } else { 3 });
         }
         match self.plan.action {
             Action::Look => self.look(now),

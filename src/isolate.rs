@@ -82,7 +82,7 @@ impl Seen {
     fn kept_ms(&self, answer: &Answer) -> u64 {
         match answer.outcome {
             Outcome::Found { .. } | Outcome::Missing => self.interval_ms.get(),
-            // Nobody is told that nobody leads for longer than by an answer that is known.
+            // Public questions wait no longer for a busy store than for one that is well.
             Outcome::Unknown { retry_after_ms: Some(asked_ms), .. } => {
                 asked_ms.min(self.interval_ms.get()).max(KEEP_FAILURE_MS)
             }
@@ -218,15 +218,18 @@ impl<H: Host + Clone> Isolate<H> {
         let (question, proven) = Question::read(query, &config.peers.secrets);
         let answer = match self.answer_from_here(config, proven) {
             Some(answer) => answer,
-            None => match self.read(config, store, host).await {
-                Ok((at_ms, answer)) => {
-                    let times = Times { at_ms, now_ms: host.now().wall_ms, bound };
-                    self.answer_from_record(config, &answer, &times, ended)
-                }
-                // Not 404, which would have a follower ask nobody for a lease.
-                Err(Unread::NoAnswer) => later(NO_ANSWER, 0),
-                Err(Unread::NoRoom(ms)) => later(TOO_MANY, ms),
-            },
+            None => {
+                let read = self.read(config, store, host).await;
+                // One that runs here may have been elected meanwhile.
+                self.answer_from_here(config, proven).unwrap_or_else(|| match read {
+                    Ok((at_ms, answer)) => {
+                        let times = Times { at_ms, now_ms: host.now().wall_ms, bound };
+                        self.answer_from_record(config, &answer, &times, ended)
+                    }
+                    Err(Unread::NoAnswer) => later(NO_ANSWER, 0),
+                    Err(Unread::NoRoom(ms)) => later(TOO_MANY, ms),
+                })
+            }
         };
         answer.to(&question, &config.peers.secrets)
     }
@@ -272,6 +275,9 @@ impl<H: Host + Clone> Isolate<H> {
                 times.age_ms(config, answer.facts, lease),
                 config.leader_timeout_ms,
             ),
+            Outcome::Unknown { retry_after_ms, .. } => {
+                later(NO_ANSWER, retry_after_ms.unwrap_or_default())
+            }
             _ => HealthAnswer::not_leading(None),
         }
     }
@@ -299,12 +305,19 @@ impl<H: Host + Clone> Isolate<H> {
         host: &H,
         bound: bool,
     ) -> Sample {
-        let leading = self.running_for(config);
-        let leading = leading.filter(|(elector, clock)| elector.authority(clock.now()).is_some());
-        if let Some((elector, _)) = leading {
-            return elector.with(|election| Sample::read(election, true));
+        let leading = || {
+            let found = self.running_for(config);
+            let found = found.filter(|(elector, clock)| elector.authority(clock.now()).is_some());
+            found.map(|(elector, _)| elector.with(|election| Sample::read(election, true)))
+        };
+        if let Some(sample) = leading() {
+            return sample;
         }
-        let Ok((at_ms, answer)) = self.read(config, store, host).await else {
+        let read = self.read(config, store, host).await;
+        if let Some(sample) = leading() {
+            return sample;
+        }
+        let Ok((at_ms, answer)) = read else {
             return Sample::unusable(&config.lockfile_path);
         };
         let times = Times { at_ms, now_ms: host.now().wall_ms, bound };
@@ -360,15 +373,20 @@ impl<H: Host + Clone> Isolate<H> {
                     // Nothing here shows fields of others, and thousands of records are to be small.
                     lease.extra = Object::new();
                 }
-                *seen.read.borrow_mut() = Some((now_ms, answer.clone()));
-                Ok((now_ms, answer))
+                let at_ms = match answer.outcome {
+                    // A pause that a store asks for begins with its answer.
+                    Outcome::Unknown { .. } => host.now().wall_ms,
+                    _ => now_ms,
+                };
+                *seen.read.borrow_mut() = Some((at_ms, answer.clone()));
+                Ok((at_ms, answer))
             }
             Either::Right(_) => Err(Unread::NoAnswer),
         }
     }
 }
 
-/// 503: ask again after so many milliseconds, at least a second.
+/// 503: ask again after so many milliseconds, at least a second. Not 404, which would have a follower ask nobody for a lease.
 fn later(why: &str, ms: u64) -> HealthAnswer {
     let seconds = ms.div_ceil(1_000).max(1);
     let body = json!({ "error": why, "retryAfterMs": seconds * 1_000, "relays": [] });

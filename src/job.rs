@@ -49,6 +49,19 @@ const ALWAYS: u64 = 3;
 /// Room for two troubled writes: each is sent twice more and read back.
 const RETRIES: u64 = 6;
 
+/// What a trigger over epochs spends on cleaning: a DELETE for each epoch beyond two, which is the one it made.
+const CLEANING: u64 = 2;
+
+/// How many steps so many requests allow over epochs: each is two, a listing beside it.
+pub fn steps_of_epochs(requests: u64) -> u64 {
+    requests.saturating_sub(CLEANING) / 2
+}
+
+/// How many requests so many steps over epochs are.
+pub fn requests_of_epochs(steps: u64) -> u64 {
+    steps.saturating_mul(2).saturating_add(CLEANING)
+}
+
 /// Variables of the schedule and the options of `runScheduled` that they set.
 const SCHEDULE_VARS: [(&str, &str); 6] = [
     ("EDGELECT_POLICY", "policy"),
@@ -458,7 +471,7 @@ mod tests {
         target.reserve(&config, &mut schedule);
         assert_eq!(schedule.subrequests, Some(50 - 24 - RETRIES));
         let room_ms = TIMEOUT_MS + 2 * config.attempts_ms();
-        let full = |spent_ms| schedule.is_full(8, spent_ms, 8);
+        let full = |spent_ms| schedule.is_full(8, spent_ms, 8, 1);
         assert_eq!([full(TRIGGER_MS - room_ms), full(TRIGGER_MS - room_ms + 1)], [false, true]);
         assert_eq!(target.after(0, &config).timeout_ms, TIMEOUT_MS);
         assert_eq!(target.after(800_000, &config).timeout_ms, 100_000 - config.attempts_ms());

@@ -109,7 +109,7 @@ fn shown(
 }
 
 /// What is left of a lease, in milliseconds; negative once it has run out.
-fn left_ms(config: &Config, lease: &Lease, facts: &Facts, storage_ms: u64) -> i64 {
+pub(crate) fn left_ms(config: &Config, lease: &Lease, facts: &Facts, storage_ms: u64) -> i64 {
     let lease_ms = lease.lease_ms.unwrap_or(config.leader_timeout_ms);
     let stamp_ms = match lease.last_updated {
         Stamp::At(ms) => u64::try_from(ms).ok(),

@@ -11,6 +11,7 @@ use crate::config::{Config, ConfigError};
 use crate::driver::{Host, UNHURRIED_MS, perform_within};
 use crate::election::Problem;
 use crate::lease::{Ask, Lease, MAX_TEXT, OperatorRequest, Reading};
+use crate::look;
 use crate::store::{
     Condition, Facts, Fault, FaultKind, Operation, Outcome, Record, Store, Version,
 };
@@ -18,6 +19,9 @@ use crate::text::{first, quoted};
 
 /// The end of the year 9999, in milliseconds since the Unix epoch: no later time can be written down.
 const LAST_MS: u64 = 253_402_300_799_999;
+
+/// A lease that ran out so long ago is over, by whatever fraction of a second the store's two times hide, in milliseconds.
+const SURE_MS: i64 = 2_000;
 
 /// The number of times that a request is written at most.
 const ATTEMPTS: usize = 3;
@@ -244,6 +248,7 @@ impl<'a, S: Store, H: Host> Order<'a, S, H> {
         }
         let now_ms = facts.date_ms.unwrap_or(self.host.now().wall_ms);
         self.check(&lease, now_ms)?;
+        self.check_end(&lease, facts)?;
         match self.request.ask {
             // Another operator, or an earlier try of this one: each new version lets everybody begin to watch it anew.
             Ask::StepDown if asks_already(&lease) => {
@@ -278,6 +283,24 @@ impl<'a, S: Store, H: Host> Order<'a, S, H> {
     fn landed(&self, known: &OperatorRequest) -> Option<Receipt> {
         let number: usize = known.id.strip_prefix(&self.id)?.strip_prefix('-')?.parse().ok()?;
         self.asked.get(number.checked_sub(1)?).cloned()
+    }
+
+    /// Nobody ends a term whose lease has run out, and to ask for that would have everybody watch the record anew.
+    fn check_end(&self, lease: &Lease, facts: &Facts) -> Result<(), OperatorError> {
+        let times = facts.date_ms.zip(facts.last_modified_ms).filter(|_| !facts.relayed);
+        let (Some((date_ms, _)), Ask::StepDown, None) = (times, self.request.ask, &self.first)
+        else {
+            return Ok(());
+        };
+        let left_ms = look::left_ms(self.config, lease, facts, date_ms);
+        if left_ms > -SURE_MS {
+            return Ok(());
+        }
+        Err(OperatorError::NobodyLeads(format!(
+            "the lease of {} ran out {} s ago, so that there is no term to end",
+            quoted(first(&lease.leader_id, 120)),
+            left_ms.unsigned_abs() / 1_000,
+        )))
     }
 
     fn check(&self, lease: &Lease, now_ms: u64) -> Result<(), OperatorError> {

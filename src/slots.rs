@@ -23,8 +23,8 @@ const MAX_PERIOD_MS: u64 = 366 * 86_400_000;
 /// The requests that one event may make on Cloudflare's free plan.
 const FREE_SUBREQUESTS: u64 = 50;
 
-/// The requests that one slot needs at least: its claim, its job's call, its closing write, and a look.
-const LEAST_REQUESTS: u64 = 4;
+/// The steps of the store that one slot needs at least beside its job's call: a look, its claim, its closing write.
+const LEAST_STEPS: u64 = 3;
 
 /// The longest budget, in milliseconds: Cloudflare ends a cron trigger after a quarter of an hour.
 const MAX_BUDGET_MS: u64 = 900_000;
@@ -77,7 +77,7 @@ pub struct Schedule {
     /// How long to wait for a lease that somebody else holds, in milliseconds.
     pub budget_ms: u64,
     /// How many requests one trigger may make, each call of a job counted as one, before it leaves further slots to
-    /// the next; none where nobody counts them.
+    /// the next; none where nobody counts them. With `room_ms` without those of the longest job's renewals.
     pub subrequests: Option<u64>,
     /// How long another slot may take at most, in milliseconds, whatever those before it took; 0 where nobody knows.
     pub room_ms: u64,
@@ -333,13 +333,15 @@ impl Schedule {
     }
 
     /// Whether another slot would not fit into what one trigger may do, given what the `runs` before it took: a slot
-    /// that is claimed and can't be called is lost.
-    pub fn is_full(&self, requests: u64, spent_ms: u64, runs: u64) -> bool {
+    /// that is claimed and can't be called is lost. Each step of the store is `per_step` requests.
+    pub fn is_full(&self, requests: u64, spent_ms: u64, runs: u64, per_step: u64) -> bool {
         if runs == 0 {
             return false;
         }
         let made = requests.saturating_add(runs);
-        let each = made.div_ceil(runs).max(LEAST_REQUESTS);
+        let least = LEAST_STEPS * per_step + 1;
+        // Where the longest job is known, its renewals are no part of `subrequests`.
+        let each = if self.room_ms > 0 { least } else { made.div_ceil(runs).max(least) };
         let crowded = self.subrequests.is_some_and(|most| made.saturating_add(each) > most);
         let late = spent_ms.saturating_add(self.room_ms.max(spent_ms / runs)) > MAX_BUDGET_MS;
         crowded || (self.subrequests.is_some() && late)

@@ -10,7 +10,7 @@ use sha2::Sha256;
 use crate::clock::Now;
 use crate::config::Config;
 use crate::driver::Requests;
-use crate::election::{Election, Input, Problem, Waiting};
+use crate::election::{Election, Input, Problem};
 use crate::json;
 use crate::lease::{History, OperatorRequest, PastSlot, Stamp, history};
 use crate::store::Answer;
@@ -176,10 +176,7 @@ fn status_of(election: &Election, now: Now, requests: Requests, audience: Audien
     let waiting = election.waiting(now).map(|(waiting, left_ms)| WaitingStatus {
         reason: waiting.name(),
         until_ms: left_ms.map(|left_ms| now.wall_ms.saturating_add(left_ms)),
-        message: match election.paused(now).filter(|_| waiting == Waiting::Paused) {
-            Some(request) => request.told(),
-            None => waiting.text(left_ms, leader_id.as_deref()),
-        },
+        message: election.waiting_text(now, (waiting, left_ms), leader_id.as_deref()),
     });
     let by = |name: &str| audience.shown(name, election).into_owned();
     Status {

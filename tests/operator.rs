@@ -251,6 +251,17 @@ fn a_script_that_repeats_its_step_down_keeps_no_dead_leader_in_office() {
 }
 
 #[test]
+fn a_leader_whose_lease_has_run_out_is_not_asked_to_step_down() {
+    let mut dead = Group::dead();
+    let before = dead.lease();
+    dead.machine.pass(40_000);
+    let told = dead.step_down().unwrap_err();
+    let OperatorError::NobodyLeads(text) = told else { panic!("{told:?}") };
+    assert!(text.contains("ran out"), "{text}");
+    assert_eq!(dead.lease(), before, "nothing was written");
+}
+
+#[test]
 fn a_lock_member_that_takes_a_paused_record_passes_no_pause_on() {
     let mut group = Group::new(&[]);
     group.pause(None).expect("asked");

@@ -69,11 +69,18 @@ export const commandOf = (name) => {
   });
 };
 
-function optionOf({ long, short, value, kind, most, choices, conflicts = [], required, help }) {
+function optionOf({ long, short, value, kind, most, choices, conflicts = [], required, variable, help }) {
   const option = new Option(`${short ? `-${short}, ` : ''}--${long}${value ? ` <${value}>` : ''}`, help);
   if (choices) option.choices(choices);
   else if (READERS[kind]) option.argParser((text) => READERS[kind](text, most));
+  else if (variable) option.argParser(notEmpty);
   return option.conflicts(conflicts).makeOptionMandatory(required === true);
+}
+
+/** An empty one is a variable of a script that is not set, and would hide ours. */
+function notEmpty(text) {
+  if (text === '') throw new InvalidArgumentError('It is empty.');
+  return text;
 }
 
 const READERS = {

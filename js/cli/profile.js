@@ -11,7 +11,7 @@ export const readProfile = async (profile = 'default', variables = {}) => {
   const { configFile, credentialsFile } = await loadSharedConfigFiles();
   const { region: own, endpoint_url: endpoint } = { ...credentialsFile[profile], ...configFile[profile] };
   const region = variables.EDGELECT_REGION ?? variables.AWS_REGION ?? variables.AWS_DEFAULT_REGION ?? own;
-  const provider = fromIni({ profile, clientConfig: { region: region ?? DEFAULT_REGION } });
+  const provider = fromIni({ profile, ignoreCache: true, clientConfig: { region: region ?? DEFAULT_REGION } });
   const { accessKeyId, secretAccessKey, sessionToken } = await provider();
   const keys = { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey, AWS_SESSION_TOKEN: sessionToken };
   const place = { ...(region && { AWS_REGION: region }), ...(endpoint && { AWS_ENDPOINT_URL: variables.AWS_ENDPOINT_URL ?? endpoint }) };

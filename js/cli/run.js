@@ -27,17 +27,31 @@ async function campaign(runner, { wait: given, nonblock, restart, conflictExitCo
     runner.end(error ? EXIT.failed : conflictExitCode);
   };
   let timer;
+  let watches = false;
   const waits = (leftMs) => {
+    clearTimeout(timer);
     const ms = Math.min(leftMs, LONGEST_TIMER_MS);
     timer = setTimeout(() => (leftMs > ms ? waits(leftMs - ms) : giveUp()), ms);
   };
   if (wait !== undefined) waits(wait);
   if (nonblock) {
     runner.onError = giveUp;
-    runner.onStatus = ({ waiting }) => {
-      // Where nobody has written anything yet, the next call has to find that this one has.
-      const isLong = waiting?.untilMs === null ? waiting.reason !== 'grace' : waiting?.untilMs > Date.now() + MOMENT_MS;
-      if (waiting && waiting.reason !== 'store' && isLong) giveUp();
+    runner.onStatus = ({ waiting, renewedMs, leaseMs }) => {
+      const { maxLease, storeSkew, requestTimeout } = elector.config;
+      const seemsOver = renewedMs !== null && Date.now() > renewedMs + leaseMs + storeSkew;
+      if (seemsOver && !watches) {
+        // Where no clock of the store's proves that, it is watched for its whole length, or no call would ever lead.
+        watches = true;
+        waits(2 * (maxLease + storeSkew + 4 * requestTimeout) + PATIENCE_MS);
+      }
+      const isLate = waiting?.untilMs > Date.now() + MOMENT_MS;
+      const isLong = {
+        store: false,
+        lease: !seemsOver && (waiting?.untilMs === null || isLate),
+        // Where nobody has written anything yet, the next call has to find that this one has.
+        grace: !watches && isLate,
+      }[waiting?.reason] ?? (waiting?.untilMs === null || isLate);
+      if (waiting && isLong) giveUp();
     };
   }
   const work = async (term) => {

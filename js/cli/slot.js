@@ -1,11 +1,22 @@
 // `edgelect slot`: a command that one of many machines runs in each period.
 import { EXIT, commandOf } from './command.js';
 import { Runner } from './runner.js';
-import { exitOf } from './store.js';
+import { codeOf, exitOf } from './store.js';
 
 const NEW_GROUP = /^the lease object is new/;
 
+/** Variables of a Worker's job, which would be set for nothing. */
+const OF_WORKERS = {
+  EDGELECT_POLICY: 'use --policy', EDGELECT_MISSED: 'use --missed', EDGELECT_PERIOD: 'use --period', EDGELECT_BUDGET: 'use --budget',
+  EDGELECT_ATTEMPTS: 'a slot is given up after three failures',
+};
+
 export const slot = () => commandOf('slot').action(async (command, flags) => {
+  const ignored = Object.keys(OF_WORKERS).find((name) => process.env[name]);
+  if (ignored) {
+    process.exitCode = codeOf(Object.assign(new Error(`${ignored}: only Workers read it; ${OF_WORKERS[ignored]}`), { code: 'EDGELECT_CONFIG' }), 'slot');
+    return;
+  }
   process.exitCode = await Runner.exitCode(command, { ...flags, name: 'slot' }, (runner) => take(runner, flags));
 });
 

@@ -24,6 +24,16 @@ const AGE_S: u64 = 5;
 pub async fn doctor(flags: &Flags) -> Result<i32, Failure> {
     // 1 condemns the store.
     tell::unwritten_ends_with(code("nobody"));
+    match judge(flags).await {
+        Err(Failure::Machine(text)) => {
+            tell::error(&text);
+            Ok(code("nobody"))
+        }
+        ended => ended,
+    }
+}
+
+async fn judge(flags: &Flags) -> Result<i32, Failure> {
     let variables = Variables::new(flags, &[])?;
     let (lease, host) = (variables.config()?, host()?);
     let key = probe::key(&lease.lockfile_path, &host).map_err(Failure::Machine)?;
@@ -39,8 +49,13 @@ pub async fn doctor(flags: &Flags) -> Result<i32, Failure> {
     let age_s = flags.number("age").unwrap_or(AGE_S);
     let effort = Effort { age_ms: age_s * 1_000, ..Effort::thorough(races as u32) };
     let as_json = flags.has("json");
+    let waits = [Step::LaterCreate, Step::LaterUpdate];
+    let mut waited = as_json || age_s <= 1;
     let tell = |progress: Progress<'_>| match progress {
-        Progress::Begins(step) if !as_json && step == Step::LaterCreate && age_s > 1 => {
+        // The first of the two waits; not every store has both.
+        Progress::Begins(step)
+            if waits.contains(&step) && !std::mem::replace(&mut waited, true) =>
+        {
             tell::print(&format!("  {:10}{}", "…", line(step, races, age_s)));
         }
         Progress::Done(one) if !as_json => {

@@ -118,6 +118,8 @@ pub struct Runner {
     nonblock: bool,
     /// Until when to wait for the leadership, if not for ever; by [`now_ms`].
     give_up_at_ms: Cell<Option<u64>>,
+    /// With -n: whether it watches a lease that has run out by the record's own time.
+    watches: Cell<bool>,
     kill_after_ms: u64,
     times: Times,
     guard: Guard,
@@ -172,6 +174,7 @@ impl Runner {
             shell: flags.has("shell"),
             restarts: flags.has("restart"),
             nonblock,
+            watches: Cell::new(false),
             give_up_at_ms: Cell::new(wait_ms.map(|ms| now_ms() + ms)),
             kill_after_ms: flags.number("kill-after").unwrap_or(KILL_AFTER_MS),
             times,
@@ -405,17 +408,29 @@ impl Runner {
         if let Some((what, left_ms)) = waiting
             && before != Some(what)
         {
-            let leader = self.handle.with(|election| election.leader_id(now).map(str::to_owned));
-            let why = what.text(left_ms, leader.as_deref());
+            let why = self.handle.with(|election| {
+                election.waiting_text(now, (what, left_ms), election.leader_id(now))
+            });
             self.tell("waits", json!({}), Some(&why).filter(|_| self.shows()).map(String::as_str));
         }
         let Some(give_up_at_ms) = self.give_up_at_ms.get() else { return };
         let problem = self.handle.with(|election| election.problem().map(ToString::to_string));
         let warned = self.lines.warned.load(Ordering::Relaxed);
         let grace = |what| matches!(what, Waiting::NewGroup | Waiting::Grace);
+        let seems_over = self.handle.with(|election| election.seems_over(now));
+        let give_up_at_ms = match self.nonblock && seems_over && !self.watches.replace(seems_over) {
+            // Where no clock of the store's proves that, it is watched for its whole length, or no call would ever lead.
+            true => now_ms() + 2 * self.handle.with(|election| election.config().take_over_ms()),
+            false => give_up_at_ms,
+        };
+        self.give_up_at_ms.set(Some(give_up_at_ms));
+        let watches = self.watches.get();
         // Where nobody has written anything yet, a next call has to find that this one has.
-        let is_long = waiting.is_some_and(|(what, left_ms)| {
-            what != Waiting::Store && left_ms.map_or(!grace(what), |left_ms| left_ms > MOMENT_MS)
+        let is_long = waiting.is_some_and(|(what, left_ms)| match what {
+            Waiting::Store => false,
+            Waiting::Lease => !seems_over && left_ms.is_none_or(|left_ms| left_ms > MOMENT_MS),
+            what if grace(what) => !watches && left_ms.is_some_and(|left_ms| left_ms > MOMENT_MS),
+            _ => left_ms.is_none_or(|left_ms| left_ms > MOMENT_MS),
         });
         let at_once = self.nonblock && (is_long || (problem.is_some() && warned));
         if at_once || now_ms() >= give_up_at_ms {
@@ -426,7 +441,9 @@ impl Runner {
                 && problem.is_none()
             {
                 // That nobody leads the exit code does not tell.
-                self.tell("waits", json!({}), Some(&what.text(left_ms, None)));
+                let why =
+                    self.handle.with(|election| election.waiting_text(now, (what, left_ms), None));
+                self.tell("waits", json!({}), Some(&why));
             }
             self.give_up_at_ms.set(None);
             self.end(if problem.is_some() { code("failed") } else { self.conflict });

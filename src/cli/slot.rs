@@ -15,11 +15,26 @@ use super::command::{Flags, code};
 use super::place::Failure;
 use super::runner::Runner;
 
+/// Variables of a Worker's job, which would be set for nothing.
+const OF_WORKERS: [(&str, &str); 5] = [
+    ("EDGELECT_POLICY", "use --policy"),
+    ("EDGELECT_MISSED", "use --missed"),
+    ("EDGELECT_PERIOD", "use --period"),
+    ("EDGELECT_BUDGET", "use --budget"),
+    ("EDGELECT_ATTEMPTS", "a slot is given up after three failures"),
+];
+
 /// Runs the command if the slot is still free; gives the exit code.
 ///
 /// # Errors
 /// The settings are wrong, or the store failed.
 pub async fn slot(flags: &Flags) -> Result<i32, Failure> {
+    for (variable, instead) in OF_WORKERS {
+        if std::env::var_os(variable).is_some_and(|text| !text.is_empty()) {
+            let text = format!("{variable}: only Workers read it; {instead}");
+            return Err(Failure::Settings(text));
+        }
+    }
     let mut options = Object::new();
     for long in ["policy", "missed", "period", "budget"] {
         let number = flags.number(long).map(|number| json!(number));

@@ -22,6 +22,8 @@ const MOST_HOPS: u8 = 4;
 pub(super) struct Peers {
     /// Until when nobody is asked because the leader was silent, on the monotonic clock.
     pub(super) silent_until_ms: u64,
+    /// The term whose leader it was.
+    silent_term: Option<u64>,
     /// Until when the leader itself is not asked because it had no room.
     busy_until_ms: u64,
     /// The newest term and sequence that a peer has answered with, and when it first did.
@@ -61,15 +63,10 @@ impl Election {
         else {
             return self.look(now);
         };
-        // A peer that hangs must not blind us for longer than a lease.
-        let limit_ms = self.config.leader_timeout_ms.min(self.lease_to_wait_ms(lease));
-        let timeout_ms = self.config.peer_timeout_ms.min(limit_ms);
+        let timeout_ms = self.config.peer_timeout_ms.min(self.blind_limit_ms(lease));
         let term = lease.term;
         // Only who has answered is waited for: an address may be stale. Who knows no terms can't tell when one has changed.
-        let waits = self.waits_for_peer(now, term);
-        let wait_ms =
-            if waits { self.config.peers.wait_within_ms(limit_ms, timeout_ms) } else { 0 };
-        let wait_ms = wait_ms.min(self.peers.wait_limit_ms.unwrap_or(u64::MAX));
+        let wait_ms = if self.waits_for_peer(now, term) { self.longest_wait_ms() } else { 0 };
         self.outstanding = Some(Outstanding::Peer { sent_ms: now.mono_ms, wait_ms, relays });
         Step::AskPeer { addr, term, wait_ms, timeout_ms: timeout_ms + wait_ms }
     }
@@ -139,7 +136,9 @@ impl Election {
         }
         let first = wait_ms == 0 && !self.waits_for_peer(now, term);
         let interval_ms = self.peer_interval_ms();
-        let beyond_ms = wait_ms.saturating_add(2 * self.config.peer_timeout_ms);
+        // Who waits for the next answer may be asked by others meanwhile.
+        let next_ms = if term.is_some() { self.longest_wait_ms() } else { 0 };
+        let beyond_ms = wait_ms.max(next_ms).saturating_add(2 * self.config.peer_timeout_ms);
         self.peers.believed_until_ms = now.mono_ms + interval_ms + beyond_ms;
         if relays && self.peers.busy_until_ms < self.peers.believed_until_ms {
             // The leader is asked by its relays: all who are behind them would be sent back to them.
@@ -155,6 +154,20 @@ impl Election {
             false => interval_ms,
         };
         self.plan = Plan { at_ms: now.mono_ms + pause_ms, action: Action::Ask };
+    }
+
+    /// A peer that hangs must not blind us for longer than a lease.
+    fn blind_limit_ms(&self, lease: &Lease) -> u64 {
+        self.config.leader_timeout_ms.min(self.lease_to_wait_ms(lease))
+    }
+
+    /// For how long a question may be held.
+    fn longest_wait_ms(&self) -> u64 {
+        let Seen::Record { reading: Reading::Lease(lease), .. } = &self.seen else { return 0 };
+        let limit_ms = self.blind_limit_ms(lease);
+        let timeout_ms = self.config.peer_timeout_ms.min(limit_ms);
+        let wait_ms = self.config.peers.wait_within_ms(limit_ms, timeout_ms);
+        wait_ms.min(self.peers.wait_limit_ms.unwrap_or(u64::MAX))
     }
 
     /// Whether a question about this term may wait: the one who is asked has just answered one.
@@ -215,6 +228,10 @@ impl Election {
     }
 
     pub(super) fn on_silent_peer(&mut self, now: Now) {
+        self.peers.silent_term = match &self.seen {
+            Seen::Record { reading: Reading::Lease(lease), .. } => lease.term,
+            _ => None,
+        };
         self.peers.silent_until_ms = now.mono_ms + self.config.leader_timeout_ms;
         self.peers.believed_until_ms = 0;
         self.plan_look(now, 0);
@@ -259,9 +276,12 @@ impl Election {
         let lease_ms = self.lease_to_wait_ms(lease);
         let term = lease.term;
         self.peers.doubted = !dated && unread_ms > 2 * lease_ms;
-        if self.peers.moved.as_ref().is_none_or(|moved| moved.term != term) {
+        if self.peers.moved.is_none_or(|moved| moved.term != term) {
+            self.peers.wait_limit_ms = None;
+        }
+        if self.peers.silent_term != term {
             // It was another leader that was silent.
-            (self.peers.wait_limit_ms, self.peers.silent_until_ms) = (None, 0);
+            self.peers.silent_until_ms = 0;
         }
     }
 
@@ -471,6 +491,40 @@ mod tests {
         assert!(waits_ms(u64::MAX) > 400);
         let few_ms = waits_ms(2);
         assert!((1..=72).contains(&few_ms), "{few_ms} ms");
+    }
+
+    #[test]
+    fn a_leader_that_never_answered_is_asked_once_a_lease_though_it_renews() {
+        let mut follower = Follower::new(&serde_json::json!({ "follow": "frugal" }));
+        let began_ms = follower.1;
+        let (mut asked, mut read) = (0, 0);
+        while follower.1 < began_ms + 120_000 {
+            match follower.step() {
+                Step::AskPeer { timeout_ms, .. } => {
+                    follower.1 += timeout_ms;
+                    asked += 1;
+                    follower.hears(Input::Peer(PeerAnswer::Silent));
+                }
+                Step::Read { .. } => {
+                    read += 1;
+                    follower.hears(found(2 + read));
+                }
+                step => panic!("{step:?}"),
+            }
+        }
+        // After 15 s of reads a question comes in their place, at the frugal interval.
+        assert!((2..=3).contains(&asked) && read >= 8, "{asked} questions, {read} reads");
+    }
+
+    #[test]
+    fn a_relay_is_believed_while_it_waits_for_its_second_answer() {
+        let mut follower = Follower::new(&serde_json::json!({}));
+        assert!(matches!(follower.step(), Step::AskPeer { wait_ms: 0, .. }));
+        follower.hears(alive(2));
+        let Step::AskPeer { wait_ms, timeout_ms, .. } = follower.step() else { panic!("it asks") };
+        assert!(wait_ms > 0);
+        follower.1 += timeout_ms - 1;
+        assert!(follower.0.relayed(Now::new(follower.1, follower.1)).is_some());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 
 use super::{Election, Plan, Problem, Seen};
 use crate::clock::Now;
-use crate::lease::{Closed, Lease, Reading};
+use crate::lease::{Closed, Lease, Reading, Stamp};
 use crate::text::{first, quoted};
 
 /// What a member that does not lead waits for.
@@ -143,6 +143,28 @@ impl Election {
         };
         // What should have ended by now has not been looked at yet.
         Some((waiting, until_ms.and_then(|until_ms| left_ms(until_ms.max(next_ms)))))
+    }
+
+    /// The same as a sentence for people. `leader_id` names who leads.
+    pub fn waiting_text(
+        &self,
+        now: Now,
+        (waiting, left_ms): (Waiting, Option<u64>),
+        leader_id: Option<&str>,
+    ) -> String {
+        match self.paused(now).filter(|_| waiting == Waiting::Paused) {
+            Some(request) => request.told(),
+            None => waiting.text(left_ms, leader_id),
+        }
+    }
+
+    /// Whether the lease, or the grace, that the newest record names has run out by the record's own time, as far as this host's
+    /// clock goes with the store's. Nobody may take it for that (S6).
+    pub fn seems_over(&self, now: Now) -> bool {
+        let Seen::Record { reading: Reading::Lease(lease), .. } = &self.seen else { return false };
+        let Stamp::At(written_ms) = lease.last_updated else { return false };
+        let age_ms = i128::from(now.wall_ms) - i128::from(written_ms);
+        age_ms > i128::from(self.lease_to_wait_ms(lease) + self.config.store_skew_ms)
     }
 
     fn grace_kind(&self) -> Waiting {

@@ -22,6 +22,8 @@ pub(crate) struct Trigger {
     /// When it began, and how many requests it has made.
     began_ms: u64,
     requests: u64,
+    /// How many requests each step of the store is.
+    per_step: u64,
     /// The slots that this session began to run.
     begun: Vec<u64>,
     /// How the job of the term that is being closed has ended, and whether the record is known to say so.
@@ -86,6 +88,7 @@ impl Trigger {
             extended: false,
             began_ms: 0,
             requests: 0,
+            per_step: 1,
             begun: Vec::new(),
             end: None,
             recorded: false,
@@ -136,7 +139,8 @@ impl Trigger {
     ) -> Option<SlotsOver> {
         self.slot_ms = Some(slot_ms);
         let spent_ms = now_ms.saturating_sub(self.began_ms);
-        let full = self.schedule.is_full(self.requests, spent_ms, self.begun.len() as u64);
+        let runs = self.begun.len() as u64;
+        let full = self.schedule.is_full(self.requests, spent_ms, runs, self.per_step);
         match verdict {
             // Somebody runs it, or died doing so: the next trigger will see.
             Verdict::Claim { slot_ms: next_ms, again: true, .. }
@@ -412,9 +416,10 @@ impl Trigger {
         why
     }
 
-    /// Requests are about to be made.
-    pub fn count_requests(&mut self, count: u64) {
-        self.requests += count;
+    /// A step of the store is about to be made, of so many requests.
+    pub fn count_step(&mut self, requests: u64) {
+        self.per_step = requests;
+        self.requests += requests;
     }
 
     /// The first turn, from which the budget counts.

@@ -506,7 +506,7 @@ impl DynamoDb {
         advice: &str,
     ) -> Outcome {
         Outcome::Unknown {
-            retry_after_ms: heard::retry_after_ms(&heard.response, facts),
+            retry_after_ms: heard::retry_after_ms(&heard.response, facts, !heard.code.is_empty()),
             cause: self.fault(exchange, heard, kind, advice),
         }
     }

@@ -10,6 +10,10 @@ use crate::store::Facts;
 /// The longest pause that a store may ask for, in milliseconds (five minutes).
 const MAX_RETRY_AFTER_MS: u64 = 300_000;
 
+/// The same for what stands in its place, such as a gateway that begins anew and knows nothing of the store: as long as a
+/// back-off may grow by default.
+const MAX_GATEWAY_RETRY_MS: u64 = 30_000;
+
 /// `Date`, `Last-Modified`, and whether something in between answered or relayed.
 pub(super) fn facts(response: &Response) -> Facts {
     Facts {
@@ -32,15 +36,16 @@ fn only_time_ms(response: &Response, name: &str) -> Option<u64> {
     calendar::read_http_date(text)
 }
 
-/// `Retry-After` in seconds, or as a date beside the answer's own `Date`: no clock of ours is compared.
-pub(super) fn retry_after_ms(response: &Response, facts: &Facts) -> Option<u64> {
+/// `Retry-After` in seconds, or as a date beside the answer's own `Date`: no clock of ours is compared. `by_store`: the answer
+/// has the store's own error document.
+pub(super) fn retry_after_ms(response: &Response, facts: &Facts, by_store: bool) -> Option<u64> {
     let text = request::text(response.headers(), "retry-after")?.trim();
     let asked_ms = match text.parse::<u64>() {
         Ok(seconds) => seconds.saturating_mul(1_000),
         Err(error) if *error.kind() == IntErrorKind::PosOverflow => u64::MAX,
         Err(_) => calendar::read_http_date(text)?.saturating_sub(facts.date_ms?),
     };
-    Some(asked_ms.min(MAX_RETRY_AFTER_MS))
+    Some(asked_ms.min(if by_store { MAX_RETRY_AFTER_MS } else { MAX_GATEWAY_RETRY_MS }))
 }
 
 #[cfg(test)]
@@ -64,11 +69,13 @@ mod tests {
         let asked = |text: &str| {
             let answer = http::Response::builder().header("retry-after", text);
             let answer = answer.body(Body::default()).unwrap();
-            retry_after_ms(&answer, &facts(&answer))
+            [true, false].map(|by_store| retry_after_ms(&answer, &facts(&answer), by_store))
         };
-        assert_eq!(asked("300"), Some(300_000));
-        assert_eq!(asked("18446744073709551616"), Some(MAX_RETRY_AFTER_MS));
-        assert_eq!(asked("-1"), None);
+        assert_eq!(asked("20"), [Some(20_000); 2]);
+        assert_eq!(asked("300"), [Some(300_000), Some(30_000)], "a gateway's is shorter");
+        let most = [MAX_RETRY_AFTER_MS, MAX_GATEWAY_RETRY_MS].map(Some);
+        assert_eq!(asked("18446744073709551616"), most);
+        assert_eq!(asked("-1"), [None; 2]);
     }
 
     #[test]

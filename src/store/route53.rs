@@ -471,7 +471,11 @@ impl Route53 {
         let reject =
             |kind, advice: &str| Outcome::Rejected(self.fault(exchange, heard, kind, advice));
         let unknown = |kind, advice: &str| Outcome::Unknown {
-            retry_after_ms: heard::retry_after_ms(heard.response, &heard.facts),
+            retry_after_ms: heard::retry_after_ms(
+                heard.response,
+                &heard.facts,
+                !heard.code.is_empty(),
+            ),
             cause: self.fault(exchange, heard, kind, advice),
         };
         let writes = matches!(exchange.operation, Operation::Write { .. });

@@ -393,9 +393,7 @@ impl Exchange {
         if let Some(next) = self.recover(s3, heard, wall_ms) {
             return next;
         }
-        // A store that says so of the clock has just taught a better one.
-        let skewed = heard.code() == "RequestTimeTooSkewed";
-        if matches!(heard.response.status().as_u16(), 400 | 401 | 403) && !skewed {
+        if matches!(heard.response.status().as_u16(), 400 | 401 | 403) {
             s3.unlearn();
         }
         let mut facts = heard::facts(&heard.response);

@@ -72,10 +72,8 @@ pub fn rehearse() -> bool {
         let setup = set_up(group, &env, Job::Named, Some(cron), &Workerd::new());
         let Ok(Setup { config, job: Some(job), .. }) = setup else { return false };
         let slot_ms = Some(rehearsal::AT_MS);
-        let Ok(mut schedule) = group::schedule(group, slot_ms, Some(cron), &config) else {
-            return false;
-        };
-        job.reserve(&config, &mut schedule);
+        let schedule = group::schedule_for(&job, group, slot_ms, Some(cron), &config);
+        let Ok(schedule) = schedule else { return false };
         let (group, server_id) = (&*config.lockfile_path, &*config.server_id);
         let call = Call { group, slot: rehearsal::AT_MS, term: rehearsal::AT_MS, server_id };
         job.order(&call, rehearsal::AT_MS);
@@ -188,8 +186,7 @@ async fn one_group(
     if let Some(target) = job {
         // A slot by this isolate's clock would be one that no other copy of the trigger means.
         let slot_ms = Some(event.scheduled_ms).filter(|ms| *ms > 0);
-        let mut schedule = group::schedule(group, slot_ms, Some(event.cron), &config)?;
-        target.reserve(&config, &mut schedule);
+        let schedule = group::schedule_for(&target, group, slot_ms, Some(event.cron), &config)?;
         let handle = Handle::new(driver::new_schedule(host, config, schedule)?);
         let _running = isolate.runs(&handle, host);
         let trigger = Trigger { handle: &handle, host, target, group, env: event.env };

@@ -58,19 +58,36 @@ pub fn set_up(
     Ok(Setup { config, job, store, sustain_ms })
 }
 
-/// What a trigger over epochs spends on cleaning: a DELETE for each epoch beyond two, which is the one it made.
-const CLEANING: u64 = 2;
+/// The schedule of a trigger with this job, with room for the longest.
+pub fn schedule_for(
+    target: &JobTarget,
+    group: &Group,
+    slot_ms: Option<u64>,
+    trigger: Option<&str>,
+    config: &Config,
+) -> Result<Schedule, ConfigError> {
+    let mut schedule = schedule(group, slot_ms, trigger, config)?;
+    target.reserve(config, &mut schedule);
+    if over_epochs(group) {
+        schedule.subrequests = schedule.subrequests.map(job::requests_of_epochs);
+    }
+    Ok(schedule)
+}
 
-/// The schedule of a trigger, in steps of its store: over epochs each of them, a listing beside it, is two requests.
-pub fn schedule(
+fn over_epochs(group: &Group) -> bool {
+    group.get("EDGELECT_STORE").as_deref() == Some("epochs")
+}
+
+/// The schedule of a trigger, in steps of its store.
+fn schedule(
     group: &Group,
     slot_ms: Option<u64>,
     trigger: Option<&str>,
     config: &Config,
 ) -> Result<Schedule, ConfigError> {
     let mut schedule = plain_schedule(group, slot_ms, trigger, config)?;
-    if group.get("EDGELECT_STORE").as_deref() == Some("epochs") {
-        schedule.subrequests = schedule.subrequests.map(|all| all.saturating_sub(CLEANING) / 2);
+    if over_epochs(group) {
+        schedule.subrequests = schedule.subrequests.map(job::steps_of_epochs);
     }
     Ok(schedule)
 }
@@ -83,20 +100,15 @@ fn plain_schedule(
     config: &Config,
 ) -> Result<Schedule, ConfigError> {
     let get = |name: &str| group.get(name);
-    let mut settings = job::schedule(get, slot_ms)?;
-    let mut schedule = Schedule::new(&settings, config).map_err(job::by_variable)?;
+    let settings = job::schedule(get, slot_ms)?;
     let own = get("EDGELECT_CRON").filter(|text| !text.is_empty());
     if let Some(text) = &own {
         cron::check_text(text)?;
     }
     let named = own.is_some();
-    let Some(text) = own.as_deref().or(trigger) else { return Ok(schedule) };
-    cron::check(text, config, &schedule)?;
-    if schedule.policy != Policy::AtMostOnce && schedule.period_ms.is_none() {
-        let even = cron::steps(text).filter(|steps| steps.even);
-        settings.period_ms = even.map(|steps| steps.least_ms);
-        schedule = Schedule::new(&settings, config).map_err(job::by_variable)?;
-    }
+    let text = own.as_deref().or(trigger);
+    let mut schedule = cron::schedule(text, &settings, config)?;
+    let Some(text) = text else { return Ok(schedule) };
     let by_default = schedule.policy == Policy::AtLeastOnce;
     let makes_up = settings.missed.map_or(by_default, |missed| missed != Missed::Skip);
     let text = cron::plain(text);

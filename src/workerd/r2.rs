@@ -84,8 +84,8 @@ impl R2Store {
             }
             Condition::Match(version) => only_if.set("if-match", &version.0)?,
         }
-        let json = object([("contentType", "application/json".into())]);
-        let options = object([("onlyIf", only_if.into()), ("httpMetadata", json)]);
+        // Without a content type: JSON is compressed on its way to members over S3, and its ETag is then a weak one.
+        let options = object([("onlyIf", only_if.into())]);
         let bucket = JsValue::from(self.bucket.clone()).unchecked_into::<R2Bucket>();
         let body = Uint8Array::from(&*record.into_body(self.format));
         let put = bucket.put(self.key.clone(), body.into(), options)?;

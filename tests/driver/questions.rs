@@ -185,10 +185,11 @@ fn reads_for_metrics(retry_after_ms: Option<u64>, asked_ms: [u64; 3]) -> usize {
 
 #[test]
 fn metrics_take_one_read_and_leave_a_busy_store_alone_for_as_long_as_it_asks() {
-    assert_eq!(reads_for_metrics(None, [1, 1_700, 3_400]), 3);
-    assert_eq!(reads_for_metrics(Some(3_000), [1, 1_700, 2_900]), 1);
-    assert_eq!(reads_for_metrics(Some(3_000), [1, 1_700, 3_100]), 2);
-    assert_eq!(reads_for_metrics(Some(60_000), [1, 1_700, 5_100]), 2, "no longer than an interval");
+    assert_eq!(reads_for_metrics(None, [1, 2_600, 5_200]), 3);
+    // From its answer on, which takes 1.5 s.
+    assert_eq!(reads_for_metrics(Some(3_000), [1, 1_700, 4_400]), 1);
+    assert_eq!(reads_for_metrics(Some(3_000), [1, 1_700, 4_600]), 2);
+    assert_eq!(reads_for_metrics(Some(60_000), [1, 1_700, 6_600]), 2, "no longer than an interval");
 }
 
 #[test]

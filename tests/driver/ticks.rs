@@ -403,6 +403,21 @@ fn c54_a_trigger_that_waits_for_its_lease_and_runs_its_longest_job_stays_under_i
 }
 
 #[test]
+fn c54_a_trigger_whose_jobs_renew_often_makes_up_for_a_missed_slot() {
+    const VARS: &[(&str, &str)] =
+        &[("EDGELECT_POLICY", "atLeastOnce"), ("EDGELECT_PERIOD", "60000")];
+    let mut world = fleet(1, Course::default());
+    world.pass(PERIOD_MS);
+    world.fire("worker", 1, VARS, |_| 0);
+    world.pass(2 * PERIOD_MS);
+    let late = world.fire("worker", 3, VARS, |_| 40_000);
+    world.pass(5 * PERIOD_MS);
+    let (outcome, runs, made) = late.take().expect("it has ended");
+    assert_eq!((outcome, runs), (SlotOutcome::Done, 2), "{made} requests");
+    assert!(made <= WITH_ROOM, "{made}");
+}
+
+#[test]
 fn c54_a_trigger_that_catches_up_leaves_the_requests_of_a_job_that_takes_all_its_time() {
     const VARS: &[(&str, &str)] =
         &[("EDGELECT_POLICY", "atLeastOnce"), ("EDGELECT_PERIOD", "60000")];

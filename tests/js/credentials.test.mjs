@@ -1,6 +1,7 @@
 // Providers of credentials: what is kept of their answers, and when they are asked again.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { memoize } from '@smithy/core/config';
 import { Elector, S3Storage } from 'edgelect';
 import { keeper } from '../../js/credentials.js';
 import { atEnd } from './ending.mjs';
@@ -99,6 +100,13 @@ test('a provider that hung is asked again though the wall clock has stepped back
   assert.equal(asked, 1);
   jumpTo(now() + 11_000);
   assert.deepEqual([(await get(false)).accessKeyId, asked], ['first', 2]);
+});
+
+test('a provider that keeps what it gave, as those of the AWS SDK do, is asked for new keys where the store refuses those', async () => {
+  let made = 0;
+  const get = keeper(memoize(async () => ({ ...WHOLE, accessKeyId: `key-${(made += 1)}` })));
+  const given = [await get(false), await get(false), await get(true)];
+  assert.deepEqual(given.map(({ accessKeyId }) => accessKeyId), ['key-1', 'key-1', 'key-2']);
 });
 
 test('credentials that come late replace no newer ones', async () => {

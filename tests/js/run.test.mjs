@@ -8,10 +8,12 @@ import { promisify } from 'node:util';
 import { buildSync } from 'esbuild';
 import { MARK, QUIET, isAlive, killGroup, marked, nowMs, signalMarked } from '../../js/cli/group.js';
 import { inRoot } from '../../js/tools/paths.mjs';
+import { forward } from '../../js/tools/serve.mjs';
 import { LEASE_MS, folder, newGroup, sh, store } from './commanded.mjs';
 import { PROGRAM, begin, edgelect, forEachRow, npmOnly } from './command.mjs';
 import { atEnd } from './ending.mjs';
 import { pause, replaced, started } from './group.mjs';
+import { serve } from './loopback.mjs';
 import { kept, startLiar, startProxy, until } from './servers.mjs';
 
 /** What a busy machine may add to a wait that ends at once. */
@@ -57,6 +59,21 @@ test('where nobody has run yet -n ends with 75 and says so, and the calls after 
   assert.match(first.shown.stderr, /^edgelect: (group \S+: )?waiting out the grace of a new group, \d+ s left; `init` avoids this[^\n]*\n$/);
   assert.ok(record(), 'what it wrote stays');
   await until(async () => (await run(['-n', ...sh('true')]).ended).code === 0, 60_000);
+});
+
+test('-n takes over from a leader that has died, also where no clock of the store\'s proves that', async () => {
+  const { elector, run, read, record } = await newGroup();
+  await started(elector);
+  await elector.stop({ release: false });
+  const { storeSkew } = elector.config;
+  await until(() => Date.now() > Date.parse(record().lastUpdated) + LEASE_MS + storeSkew, 20_000);
+  // What a cache may have kept proves no age.
+  const cache = await kept(serve(async (request, response, body) => {
+    const { status, headers, bytes } = await forward(store.endpoint, request, body);
+    response.writeHead(status, { ...headers, via: '1.1 cache' }).end(bytes);
+  }));
+  assert.deepEqual(await run(['-n', ...sh('echo ran >> "$FILE"')], cache.endpoint).ended, { code: 0, signal: null });
+  assert.equal(read(), 'ran\n');
 });
 
 test('where another leads -n and --wait end with 75, and a signal ends the wait; the command is never begun', async () => {

@@ -76,6 +76,36 @@ test('what is waited for keeps the process, whatever unref says', async () => {
   }
 });
 
+test('a resignation that is waited for keeps the process until the lease is released, whatever unref says', async () => {
+  const script = `
+    import { Elector, MemoryStorage } from 'edgelect';
+    const memory = new MemoryStorage();
+    let refuses = false;
+    const putIfMatch = async (...how) => {
+      if (!refuses) return memory.putIfMatch(...how);
+      refuses = false;
+      throw new Error('busy');
+    };
+    const elector = new Elector({ lockfilePath: 'a', storage: { get: (key) => memory.get(key), putIfMatch }, unref: true, warn: false });
+    await elector.init();
+    const alive = setInterval(() => {}, 100);
+    await elector.start();
+    await elector.waitForLeadership();
+    clearInterval(alive);
+    refuses = true;
+    await elector.resign();
+    console.log(Buffer.from((await memory.get('a')).body).toString());`;
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], { cwd: inRoot('.') });
+  assert.match(stdout, /0001-01-01/);
+});
+
+test('shards that a rate has no room for are refused before anything is made, and a slow rate fails no init', async () => {
+  const storage = new MemoryStorage();
+  const of = (options) => new Shards({ storage, prefix: 'jobs', ...options });
+  assert.throws(() => of({ shards: 100, maxRequestsPerSecond: 5 }), { code: 'EDGELECT_CONFIG', field: 'maxRequestsPerSecond' });
+  await passing(of({ shards: 16, maxRequestsPerSecond: 1, frequentInterval: 60_000, infrequentInterval: 60_000, leaderTimeout: 300_000 }).init());
+});
+
 test('a second member gets half of the shards, and what stops leaves its shards to the other', async () => {
   const storage = await groupOf(8);
   const one = memberOf(storage, 'one', { shards: 8 });

@@ -87,7 +87,8 @@ impl Trouble {
             Self::Conflict => Outcome::Refused,
             Self::NotFound if write => Outcome::Refused,
             Self::NotFound => Outcome::Rejected(fault(FaultKind::Nonsense)),
-            Self::Gateway => unknown(FaultKind::Nonsense, retry_after_ms),
+            // What is no store's own word holds for half a minute.
+            Self::Gateway => unknown(FaultKind::Nonsense, retry_after_ms.map(|ms| ms.min(30_000))),
             Self::Denied => Outcome::Rejected(fault(FaultKind::Denied)),
             Self::Misconfigured => Outcome::Rejected(fault(FaultKind::Misconfigured)),
         }

@@ -61,6 +61,26 @@ impl Heard {
     pub fn header(&self, name: &str) -> Option<&str> {
         request::text(self.response.headers(), name)
     }
+
+    /// Whether it may come from something else than the store, which is sure where it names the request. R2 does not.
+    fn is_strange(&self) -> bool {
+        self.header("x-amz-request-id").is_none()
+    }
+
+    /// Whether it is a page of a web server, which may have an ETag, too. A store that shows what somebody put there is no such.
+    fn is_page(&self) -> bool {
+        let is_html = |kind| begins(kind, "text/html");
+        self.is_strange() && self.header("content-type").is_some_and(is_html)
+    }
+
+    /// Whether it is a file of a web server: what has been written a moment ago needs no time.
+    fn is_file(&self) -> bool {
+        self.is_strange() && self.header("last-modified").is_some()
+    }
+
+    fn retry_after_ms(&self, facts: &Facts) -> Option<u64> {
+        heard::retry_after_ms(&self.response, facts, self.document.is_some())
+    }
 }
 
 impl Exchange {
@@ -73,10 +93,7 @@ impl Exchange {
     ) -> Outcome {
         let reject = |kind, advice: &str| Outcome::Rejected(self.fault(s3, heard, kind, advice));
         let version = version(&heard.response);
-        let kind = heard.header("content-type");
-        // With it the store itself shows what somebody put there, which is healed like any other body (S7). R2 has none.
-        let strange = heard.header("x-amz-request-id").is_none();
-        let page = strange && kind.is_some_and(|kind| begins(kind, "text/html"));
+        let page = heard.is_page();
         match (heard.response.status().as_u16(), unless) {
             // Even with an ETag: web servers give their pages one, and this must not be healed as a record.
             (200 | 401 | 403, _) if page => reject(
@@ -84,7 +101,11 @@ impl Exchange {
                 "this is a web page, not the answer of an S3 store; check the endpoint",
             ),
             // The lease is JSON: an error with a friendly status is no record, and is not to be healed.
-            (200, _) if strange && heard.document.is_some() && !planted!(ErrorDocumentIsRecord) => {
+            (200, _)
+                if heard.is_strange()
+                    && heard.document.is_some()
+                    && !planted!(ErrorDocumentIsRecord) =>
+            {
                 reject(FaultKind::Nonsense, FRIENDLY_ERROR)
             }
             (200, _) => match version {
@@ -99,7 +120,7 @@ impl Exchange {
                 None => reject(
                     FaultKind::Nonsense,
                     "the answer has no usable ETag, and nothing is written without one; something between \
-                     here and the store may strip it",
+                     here and the store may strip it, or compress the answer, which makes it a weak one",
                 ),
             },
             // Another version than the one we asked about was not seen unchanged (S6).
@@ -126,7 +147,7 @@ impl Exchange {
 
     pub(super) fn judge_write(&self, s3: &S3, heard: &Heard, facts: &Facts) -> Outcome {
         let unknown = |advice: &str| Outcome::Unknown {
-            retry_after_ms: heard::retry_after_ms(&heard.response, facts),
+            retry_after_ms: heard.retry_after_ms(facts),
             cause: self.fault(s3, heard, FaultKind::Nonsense, advice),
         };
         match heard.response.status().as_u16() {
@@ -135,6 +156,10 @@ impl Exchange {
             200 | 201 | 204
                 if !heard.response.body().bytes.is_empty() || heard.response.body().truncated =>
             {
+                Outcome::Written { version: None }
+            }
+            // An empty page of a web server has an ETag of its own, and a store has nothing to say of a time that it has just set.
+            200 | 201 | 204 if heard.is_page() || heard.is_file() => {
                 Outcome::Written { version: None }
             }
             200 | 201 | 204 => Outcome::Written { version: version(&heard.response) },
@@ -178,7 +203,7 @@ impl Exchange {
         let from_store = !code.is_empty();
         let reject = |kind, advice: &str| Outcome::Rejected(self.fault(s3, heard, kind, advice));
         let unknown = |kind, advice: &str| Outcome::Unknown {
-            retry_after_ms: heard::retry_after_ms(&heard.response, facts),
+            retry_after_ms: heard.retry_after_ms(facts),
             cause: self.fault(s3, heard, kind, advice),
         };
         if PASSING.contains(&code) {
