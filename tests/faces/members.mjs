@@ -342,7 +342,11 @@ export class Member extends Face {
       throws: () => {
         throw new Error('the callback failed');
       },
-      stops: () => this.stop(),
+      stops: () => {
+        const ended = this.stop();
+        if (this.elector.isLeader()) this.broke('a stop ends the term at once', `term ${token}`);
+        return ended;
+      },
       configures: () => this.configure(),
       blocks: () => {
         const { signal } = term;
