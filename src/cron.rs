@@ -101,7 +101,18 @@ pub fn schedule(
     let makes_up = settings.missed.is_some_and(|missed| missed != Missed::Skip);
     let counts = makes_up || settings.policy.unwrap_or_default() != Policy::AtMostOnce;
     let own = steps.filter(|(_, steps)| counts && steps.even).map(|(_, steps)| steps.least_ms);
-    let settings = ScheduleSettings { period_ms: settings.period_ms.or(own), ..settings.clone() };
+    let period_ms = settings.period_ms.or(own);
+    if let (true, None, Some((cron, _))) = (makes_up, period_ms, steps) {
+        let rule = format!(
+            "the trigger {} has no one period, so that nobody knows which slots were missed; set this to skip",
+            quoted(first(cron, 60)),
+        );
+        let value = settings.missed.map_or("", Missed::name);
+        return Err(ConfigError::new("EDGELECT_MISSED", quoted(value), &rule));
+    }
+    // Who only answers for the group knows no cron, and runs no slot.
+    let missed = settings.missed.filter(|_| period_ms.is_some() || cron.is_some());
+    let settings = ScheduleSettings { period_ms, missed, ..settings.clone() };
     let schedule = Schedule::new(&settings, config).map_err(job::by_variable)?;
     if let Some((cron, steps)) = steps {
         check_period(cron, steps, &schedule)?;
@@ -200,19 +211,23 @@ mod tests {
         }
     }
 
-    fn of(
-        cron: &str,
-        lease_ms: u64,
-        settings: &ScheduleSettings,
-    ) -> Result<(Option<u64>, Missed), String> {
-        let config = Settings {
+    fn config(lease_ms: u64) -> Config {
+        let settings = Settings {
             lockfile_path: Some("leader.json".to_owned()),
             clock: HostClock::One,
             leader_timeout_ms: Some(lease_ms),
             sustain_ms: Some(600_000),
             ..Settings::default()
         };
-        let config = Config::new(&config).unwrap();
+        Config::new(&settings).unwrap()
+    }
+
+    fn of(
+        cron: &str,
+        lease_ms: u64,
+        settings: &ScheduleSettings,
+    ) -> Result<(Option<u64>, Missed), String> {
+        let config = config(lease_ms);
         let settings = ScheduleSettings { slot_ms: Some(1), ..settings.clone() };
         let schedule = schedule(Some(cron), &settings, &config);
         schedule.map_err(|error| error.message()).map(|made| (made.period_ms, made.missed))
@@ -241,7 +256,9 @@ mod tests {
         }
         let settings = ScheduleSettings { missed: Some(Latest), ..ScheduleSettings::default() };
         let refused = of("0 9-17 * * *", 15_000, &settings).unwrap_err();
-        assert!(refused.starts_with("EDGELECT_MISSED = "), "{refused}");
+        assert!(refused.starts_with("EDGELECT_MISSED = ") && refused.contains("skip"), "{refused}");
+        let slot_ms = Some(1);
+        assert!(schedule(None, &ScheduleSettings { slot_ms, ..settings }, &config(15_000)).is_ok());
     }
 
     #[test]

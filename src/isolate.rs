@@ -276,7 +276,8 @@ impl<H: Host + Clone> Isolate<H> {
                 config.leader_timeout_ms,
             ),
             Outcome::Unknown { retry_after_ms, .. } => {
-                later(NO_ANSWER, retry_after_ms.unwrap_or_default())
+                let ms = retry_after_ms.unwrap_or_default();
+                later(NO_ANSWER, ms.min(config.frequent_interval_ms))
             }
             _ => HealthAnswer::not_leading(None),
         }

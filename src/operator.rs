@@ -292,7 +292,10 @@ impl<'a, S: Store, H: Host> Order<'a, S, H> {
         else {
             return Ok(());
         };
-        let left_ms = look::left_ms(self.config, lease, facts, date_ms);
+        // By the record's own time, too: a proxy's Date may be far from the store's Last-Modified.
+        let own = Facts { last_modified_ms: None, ..*facts };
+        let left_ms = [facts, &own].map(|facts| look::left_ms(self.config, lease, facts, date_ms));
+        let left_ms = left_ms[0].max(left_ms[1]).saturating_add_unsigned(self.config.store_skew_ms);
         if left_ms > -SURE_MS {
             return Ok(());
         }

@@ -262,6 +262,20 @@ fn a_leader_whose_lease_has_run_out_is_not_asked_to_step_down() {
 }
 
 #[test]
+fn a_living_leader_is_asked_whatever_a_proxy_makes_of_the_times_of_the_store() {
+    let group = Group::new(&["a"]);
+    let memory = group.memory.clone();
+    let old = Through(async move |operation| {
+        let mut answer = memory.perform(operation).await;
+        let modified_ms = &mut answer.facts.last_modified_ms;
+        *modified_ms = modified_ms.map(|ms| ms - 60_000);
+        answer
+    });
+    let told = block_on(step_down(&old, &group.hand(), &config(), &words()));
+    assert!(told.is_ok_and(|receipt| receipt.written));
+}
+
+#[test]
 fn a_lock_member_that_takes_a_paused_record_passes_no_pause_on() {
     let mut group = Group::new(&[]);
     group.pause(None).expect("asked");

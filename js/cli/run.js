@@ -27,7 +27,8 @@ async function campaign(runner, { wait: given, nonblock, restart, conflictExitCo
     runner.end(error ? EXIT.failed : conflictExitCode);
   };
   let timer;
-  let watches = false;
+  let watched;
+  let looks;
   const waits = (leftMs) => {
     clearTimeout(timer);
     const ms = Math.min(leftMs, LONGEST_TIMER_MS);
@@ -38,24 +39,28 @@ async function campaign(runner, { wait: given, nonblock, restart, conflictExitCo
     runner.onError = giveUp;
     runner.onStatus = ({ waiting, renewedMs, leaseMs }) => {
       const { maxLease, storeSkew, requestTimeout } = elector.config;
-      const seemsOver = renewedMs !== null && Date.now() > renewedMs + leaseMs + storeSkew;
-      if (seemsOver && !watches) {
+      const isOver = renewedMs !== null && Date.now() > renewedMs + leaseMs + storeSkew;
+      if (isOver && !watched) {
         // Where no clock of the store's proves that, it is watched for its whole length, or no call would ever lead.
-        watches = true;
+        watched = { renewedMs };
         waits(2 * (maxLease + storeSkew + 4 * requestTimeout) + PATIENCE_MS);
+        looks = setInterval(() => runner.onStatus(elector.status()), MOMENT_MS);
       }
+      // One that is renewed meanwhile is not over: a clock is wrong.
+      const seemsOver = isOver && watched.renewedMs === renewedMs;
       const isLate = waiting?.untilMs > Date.now() + MOMENT_MS;
       const isLong = {
         store: false,
         lease: !seemsOver && (waiting?.untilMs === null || isLate),
         // Where nobody has written anything yet, the next call has to find that this one has.
-        grace: !watches && isLate,
+        grace: !watched && isLate,
       }[waiting?.reason] ?? (waiting?.untilMs === null || isLate);
       if (waiting && isLong) giveUp();
     };
   }
   const work = async (term) => {
     clearTimeout(timer);
+    clearInterval(looks);
     // Who has begun waits for the store and for the next term.
     [runner.onStatus, runner.onError] = [() => {}, () => {}];
     for (let pauseMs = PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
@@ -71,5 +76,6 @@ async function campaign(runner, { wait: given, nonblock, restart, conflictExitCo
     await elector.lead(work, { signal });
   } finally {
     clearTimeout(timer);
+    clearInterval(looks);
   }
 }

@@ -118,8 +118,8 @@ pub struct Runner {
     nonblock: bool,
     /// Until when to wait for the leadership, if not for ever; by [`now_ms`].
     give_up_at_ms: Cell<Option<u64>>,
-    /// With -n: whether it watches a lease that has run out by the record's own time.
-    watches: Cell<bool>,
+    /// With -n: the time of the record that it watches, where that has run out by this time.
+    watches: Cell<Option<i64>>,
     kill_after_ms: u64,
     times: Times,
     guard: Guard,
@@ -174,7 +174,7 @@ impl Runner {
             shell: flags.has("shell"),
             restarts: flags.has("restart"),
             nonblock,
-            watches: Cell::new(false),
+            watches: Cell::new(None),
             give_up_at_ms: Cell::new(wait_ms.map(|ms| now_ms() + ms)),
             kill_after_ms: flags.number("kill-after").unwrap_or(KILL_AFTER_MS),
             times,
@@ -413,18 +413,23 @@ impl Runner {
             });
             self.tell("waits", json!({}), Some(&why).filter(|_| self.shows()).map(String::as_str));
         }
-        let Some(give_up_at_ms) = self.give_up_at_ms.get() else { return };
+        if self.give_up_at_ms.get().is_none() {
+            return;
+        }
         let problem = self.handle.with(|election| election.problem().map(ToString::to_string));
         let warned = self.lines.warned.load(Ordering::Relaxed);
         let grace = |what| matches!(what, Waiting::NewGroup | Waiting::Grace);
-        let seems_over = self.handle.with(|election| election.seems_over(now));
-        let give_up_at_ms = match self.nonblock && seems_over && !self.watches.replace(seems_over) {
+        let over = self.handle.with(|election| election.seems_over(now)).filter(|_| self.nonblock);
+        if let (Some(_), None) = (over, self.watches.get()) {
             // Where no clock of the store's proves that, it is watched for its whole length, or no call would ever lead.
-            true => now_ms() + 2 * self.handle.with(|election| election.config().take_over_ms()),
-            false => give_up_at_ms,
-        };
-        self.give_up_at_ms.set(Some(give_up_at_ms));
-        let watches = self.watches.get();
+            let most_ms = 2 * self.handle.with(|election| election.config().take_over_ms());
+            self.watches.set(over);
+            self.give_up_at_ms.set(Some(now_ms() + most_ms));
+        }
+        let Some(give_up_at_ms) = self.give_up_at_ms.get() else { return };
+        let watches = self.watches.get().is_some();
+        // One that is renewed meanwhile is not over: a clock is wrong.
+        let seems_over = over.is_some() && over == self.watches.get();
         // Where nobody has written anything yet, a next call has to find that this one has.
         let is_long = waiting.is_some_and(|(what, left_ms)| match what {
             Waiting::Store => false,

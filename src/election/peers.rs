@@ -22,8 +22,8 @@ const MOST_HOPS: u8 = 4;
 pub(super) struct Peers {
     /// Until when nobody is asked because the leader was silent, on the monotonic clock.
     pub(super) silent_until_ms: u64,
-    /// The term whose leader it was.
-    silent_term: Option<u64>,
+    /// Which leader, and in which term.
+    silent_leader: Option<(String, Option<u64>)>,
     /// Until when the leader itself is not asked because it had no room.
     busy_until_ms: u64,
     /// The newest term and sequence that a peer has answered with, and when it first did.
@@ -228,8 +228,10 @@ impl Election {
     }
 
     pub(super) fn on_silent_peer(&mut self, now: Now) {
-        self.peers.silent_term = match &self.seen {
-            Seen::Record { reading: Reading::Lease(lease), .. } => lease.term,
+        self.peers.silent_leader = match &self.seen {
+            Seen::Record { reading: Reading::Lease(lease), .. } => {
+                Some((lease.leader_id.clone(), lease.term))
+            }
             _ => None,
         };
         self.peers.silent_until_ms = now.mono_ms + self.config.leader_timeout_ms;
@@ -279,7 +281,10 @@ impl Election {
         if self.peers.moved.is_none_or(|moved| moved.term != term) {
             self.peers.wait_limit_ms = None;
         }
-        if self.peers.silent_term != term {
+        let same = |(leader_id, of): &(String, Option<u64>)| {
+            *leader_id == lease.leader_id && *of == lease.term
+        };
+        if !self.peers.silent_leader.as_ref().is_some_and(same) {
             // It was another leader that was silent.
             self.peers.silent_until_ms = 0;
         }

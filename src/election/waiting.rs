@@ -158,13 +158,14 @@ impl Election {
         }
     }
 
-    /// Whether the lease, or the grace, that the newest record names has run out by the record's own time, as far as this host's
-    /// clock goes with the store's. Nobody may take it for that (S6).
-    pub fn seems_over(&self, now: Now) -> bool {
-        let Seen::Record { reading: Reading::Lease(lease), .. } = &self.seen else { return false };
-        let Stamp::At(written_ms) = lease.last_updated else { return false };
-        let age_ms = i128::from(now.wall_ms) - i128::from(written_ms);
-        age_ms > i128::from(self.lease_to_wait_ms(lease) + self.config.store_skew_ms)
+    /// The newest record's own time, where the lease or the grace that it names has run out by that, as far as this host's clock
+    /// goes with the store's. Nobody may take it for that (S6).
+    pub fn seems_over(&self, now: Now) -> Option<i64> {
+        let Seen::Record { reading: Reading::Lease(lease), .. } = &self.seen else { return None };
+        let Stamp::At(written_ms) = lease.last_updated else { return None };
+        let age_ms = i128::from(self.clocks.storage_ms(now)) - i128::from(written_ms);
+        let wait_ms = self.lease_to_wait_ms(lease).saturating_add(self.config.store_skew_ms);
+        (age_ms > i128::from(wait_ms)).then_some(written_ms)
     }
 
     fn grace_kind(&self) -> Waiting {
