@@ -1,7 +1,7 @@
 // What a storage that the wasm carries is made of. The storages themselves show nothing of it.
 import { expiryOf, keeper, plainCredentials } from './credentials.js';
 import { ownWasm } from './engine.js';
-import { toJson, whole, wrongOption } from './errors.js';
+import { toJson, wrongOption } from './errors.js';
 import { Host } from './host.js';
 
 const buckets = new WeakMap();
@@ -13,7 +13,7 @@ export const bucketOf = (storage) => buckets.get(storage);
 /** Makes `storage` one that the wasm carries. `kind` says which of its stores; without one, an object in an S3 bucket. */
 export const keepBucket = (storage, options, { takes, kind }) => {
   if (typeof options !== 'object' || options === null) throw wrongOption('options', options, takes);
-  const { credentials, ...rest } = whole(options);
+  const { credentials, ...rest } = options;
   // Which store it is says the class; a kind among the options would make an S3Storage something else.
   if ('kind' in rest) throw wrongOption('kind', rest.kind, 'no such option');
   const bucket = { json: toJson({ ...rest, ...(kind && { kind }) }) };

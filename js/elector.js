@@ -4,7 +4,7 @@ import { openCheckpoint } from './checkpoint.js';
 import { Engine, addSample, checked, readVariables, show } from './engine.js';
 import {
   EdgelectError, STOP_OPTIONS, callOptions, checkFormat, checkWritesApart, lenient, optionsOf, signalOf, textOf,
-  timeOf, toJson, unlessAborted, whole, wrongOption,
+  timeOf, toJson, unlessAborted, wrongOption,
 } from './errors.js';
 import { Fence, inFull, lookingFirst } from './fence.js';
 import { METRICS_PATH, PAGE_PATH, Questions, STATUS_PATH, healthOfStore, nobodyLeads, serves, showing, urlOf } from './health.js';
@@ -192,7 +192,7 @@ export class Elector {
     if (typeof options !== 'object' || options === null) {
       throw wrongOption('options', options, 'an Elector takes an object');
     }
-    const { storage, unref = false, releaseOnStop = true, probe, warn, log, logLevel, peerTls, page = false, ...settings } = whole(options);
+    const { storage, unref = false, releaseOnStop = true, probe, warn, log, logLevel, peerTls, page = false, ...settings } = options;
     if (peerTls !== undefined && peerTls !== null) {
       this.#peerFetch = fetchWith(peerTls);
       settings.insecurePeers ??= false;
@@ -281,10 +281,8 @@ export class Elector {
     if (engine === this.#engine) {
       this.#stopping = true;
       // Parking is a write too.
-      if (release) {
-        engine.stop(parks);
-        if (inside) this.#tellEnd('stopped');
-      } else this.#leaveToRunOut(engine);
+      if (release) engine.stop(parks);
+      else this.#leaveToRunOut(engine);
     }
     // Nor may one that it has begun meanwhile claim before old work has stopped.
     if (engine === this.#engine) this.#goOn?.();
@@ -318,26 +316,25 @@ export class Elector {
     if (!this.#engine) return throwWrong();
     const inside = this[INSIDE];
     const given = new Promise((resolve) => this.#resigning.push(resolve));
-    this.#engine.resign();
-    if (inside) this.#tellEnd('resigned');
+    // A term that has run out unnoticed is none to resign.
+    void this.#fence?.remaining;
+    this.#engine?.resign();
     // One that does not run yet holds nothing.
-    else if (!this.#goOn) await unlessAborted(this.#patiently(given), signal);
+    if (!inside && !this.#goOn) await this.#patiently(given, signal);
     return throwWrong();
   }
 
-  /** Within a callback the engine's own word comes later. */
-  #tellEnd(reason) {
-    if (this.#term) this.#onLost(numberOf(this.#term), reason);
-  }
-
-  /** Waits for what is bounded by the lease and a few requests, and keeps the process for that. */
-  async #patiently(given) {
+  /** Waits for what is bounded by the lease and a few requests, unless the runtime forgets them, and keeps the process for that. */
+  async #patiently(given, signal) {
     let forget;
     const late = new Promise((resolve) => {
       forget = setTimer(2 * this.config.maxLease + FORGOTTEN_MS, resolve);
     });
-    await Promise.race([given, late]);
-    forget();
+    try {
+      await unlessAborted(Promise.race([given, late]), signal);
+    } finally {
+      forget();
+    }
   }
 
   isLeader() {
@@ -863,19 +860,17 @@ export class Elector {
     const resign = () => term.resign();
     const checkpoint = (key) => term.checkpoint(key);
     const both = signal && bothSignals(term, signal);
-    // Not enumerable, as with a term: a copy can be sent.
-    const view = Object.defineProperties({ token }, {
-      signal: {
-        get: () => {
-          // The term's own looks at its fence, and fires the other.
-          const { signal: own } = term;
-          return both?.signal ?? own;
-        },
+    const view = {
+      token,
+      get signal() {
+        // The term's own looks at its fence, and fires the other.
+        const { signal: own } = term;
+        return both?.signal ?? own;
       },
-      remaining: { value: remaining },
-      resign: { value: resign },
-      checkpoint: { value: checkpoint },
-    });
+      remaining,
+      resign,
+      checkpoint,
+    };
     const stopped = this.#work.begin();
     try {
       return await calledBack(this, () => work(Object.freeze(view)));
@@ -982,8 +977,12 @@ export class Elector {
     const holds = () => this.#term === term;
     const resign = () => {
       if (!holds()) return;
+      // One that has run out unnoticed is none to resign.
+      void fence.remaining;
+      if (!holds()) return;
       engine.resign();
-      if (holds()) this.#tellEnd('resigned');
+      // Within a callback the engine's own word comes later.
+      if (holds()) this.#onLost(number, 'resigned');
     };
     const checkpoint = (own, key) => this.#openCheckpoint(own, key, engine);
     // Told before: nothing of an old term may go on under a new one.

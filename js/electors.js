@@ -1,7 +1,7 @@
 // Many groups in one process. How requests share a budget, and when each group begins, is decided in src/electors/.
 import { Elector } from './elector.js';
 import { checkGroup, limitsOf, show } from './engine.js';
-import { STOP_OPTIONS, callOptions, lenient, optionsOf, signalOf, toJson, unlessAborted, whole, wrongOption } from './errors.js';
+import { STOP_OPTIONS, callOptions, lenient, optionsOf, signalOf, toJson, unlessAborted, wrongOption } from './errors.js';
 import { METRICS_PATH, PAGE_PATH, STATUS_PATH, showing, urlOf } from './health.js';
 import { hasSingleClock, ownTimers } from './host.js';
 import { CALLBACKS, HAS_PAGE, INSIDE, Judgement, REMOVED, Room, SAMPLES, SHARED, STOP_LATER, SharedBudget, SharedTimers, Work, callbacksOf } from './shared.js';
@@ -29,7 +29,7 @@ export class Electors {
 
   constructor(options) {
     const given = optionsOf(options, TAKES);
-    const { storage, unref = false, releaseOnStop, probe, warn, log, logLevel, peerTls, page = false, ...rest } = whole(given);
+    const { storage, unref = false, releaseOnStop, probe, warn, log, logLevel, peerTls, page = false, ...rest } = given;
     for (const name of CALLBACKS) delete rest[name];
     // An elector says what `true` stands for.
     const { heartbeat, ...plain } = rest;
@@ -58,7 +58,7 @@ export class Electors {
     const [timers, budget, judgement, room] = [this.#timers, this.#budget, this.#judgement, this.#room];
     const work = this.#works.get(lockfilePath) ?? new Work();
     const shared = Object.assign(own[SHARED] ?? {}, { timers, unref: this.#options.unref, budget, judgement, room, work, delayMs: 0 });
-    const elector = new Elector({ ...this.#optionsOf(lockfilePath), ...ofItsOwn(whole(own)), ...callbacksOf(own), [SHARED]: shared });
+    const elector = new Elector({ ...this.#optionsOf(lockfilePath), ...ofItsOwn(own), ...callbacksOf(own), [SHARED]: shared });
     const { frequentInterval } = elector.config;
     const there = this.#groups.get(lockfilePath);
     const found = this.#check(lockfilePath, there, frequentInterval, { groups: this.#groups.size, need: this.#need });

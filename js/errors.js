@@ -54,19 +54,6 @@ export const optionsOf = (given = {}, takes, field = 'options') => {
   return given;
 };
 
-/** The same with what an instance of a class has elsewhere: its getters, and what it inherits. Methods are callbacks, which are
- * looked up by their names. */
-export const whole = (options) => {
-  const all = { ...options };
-  // What a program has put into the prototype of all objects is no option.
-  for (let from = Object.getPrototypeOf(options); from && !Object.hasOwn(from, 'isPrototypeOf'); from = Object.getPrototypeOf(from)) {
-    for (const name of Object.getOwnPropertyNames(from)) {
-      if (!Object.hasOwn(all, name) && typeof options[name] !== 'function') all[name] = options[name];
-    }
-  }
-  return all;
-};
-
 /** What somebody threw, as a text; they may throw anything. */
 export const textOf = (thrown) => {
   try {

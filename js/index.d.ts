@@ -415,7 +415,8 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
   /** Ends the authority, waits for the work to stop, releases the lease (or parks it for the same
    * `serverId`), and ends. Never longer than the lease and a few requests: work that still runs then is waited for by the
    * next session. Inside a callback or the work call
-   * it before any `await` of your own, or do not wait for it (it waits for you), or call `term.resign()`. The
+   * it before any `await` of your own, or do not wait for it (it waits for you), or call `term.resign()`, which ends the
+   * authority at once: the others do when the callback has returned. The
    * signal ends the waiting, not the stop. With `release: false` nothing more is written, and the lease runs out.
    * @throws EdgelectError `EDGELECT_CONFIG` for a wrong option, which counts as not given: it stops first. */
   stop(options?: { park?: boolean; release?: boolean; signal?: AbortSignal }): Promise<void>;
@@ -717,7 +718,9 @@ export interface Credentials {
 }
 
 /** Gives credentials; with `forceRefresh` the store has refused those that it gave last, as the providers of the AWS SDK know it. */
-export type CredentialsProvider = (options?: { forceRefresh?: boolean }) => Credentials | Promise<Credentials>;
+export type CredentialsProvider =
+  | (() => Credentials | Promise<Credentials>)
+  | ((options?: { forceRefresh?: boolean }) => Credentials | Promise<Credentials>);
 
 /** `native`: S3lect's document with more fields. `kubernetes`: `holderIdentity`, `leaseDuration`, `acquireTime`, `renewTime`,
  * `leaderTransitions`, and ours beside them. */

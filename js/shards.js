@@ -1,7 +1,7 @@
 // Shards that are shared out evenly over the members that are alive. Which of them this one asks for is decided in src/shards/.
 import { Electors } from './electors.js';
 import { newShards, shardPaths } from './engine.js';
-import { EdgelectError, callOptions, optionsOf, signalOf, toJson, unlessAborted, whole, wrongOption } from './errors.js';
+import { EdgelectError, callOptions, optionsOf, signalOf, toJson, unlessAborted, wrongOption } from './errors.js';
 import { isLocker, unfencedError } from './locker.js';
 import { FAILED, FIXED, HAS_PAGE, INSIDE, Pace, SHARED, calledBack, callbacksOf } from './shared.js';
 
@@ -40,7 +40,7 @@ export class Shards {
 
   constructor(options) {
     const given = optionsOf(options, `a Shards takes an object with storage, ${OWN.join(', ')} and the options of an Electors`);
-    const { prefix, shards, onAcquire, onLose, ...plainly } = whole(given);
+    const { prefix, shards, onAcquire, onLose, ...plainly } = given;
     const rest = { ...plainly, ...callbacksOf(given) };
     const { onError } = rest;
     if (typeof onError === 'function') {
@@ -167,8 +167,9 @@ export class Shards {
       for (let one = left.shift(); one; one = left.shift()) await one.init(options).catch((error) => failed.push(error));
     };
     // Not all at once: whoever waits too long for its turn fails.
-    const { maxConnections = MOST_INITS, maxRequestsPerSecond = Infinity } = this.#options;
-    const most = Math.max(1, Math.min(maxConnections, MOST_INITS, Math.floor(INIT_TURNS_S * maxRequestsPerSecond)));
+    const { maxConnections, maxRequestsPerSecond } = this.#options;
+    const inTime = Math.floor(INIT_TURNS_S * (maxRequestsPerSecond ?? Infinity));
+    const most = Math.max(1, Math.min(maxConnections ?? MOST_INITS, MOST_INITS, inTime));
     await Promise.all(Array.from({ length: most }, makes));
     // A signal may fire with any reason at all.
     const worst = failed.findIndex((error) => error?.code !== 'EDGELECT_EXISTS');

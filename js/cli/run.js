@@ -38,8 +38,8 @@ async function campaign(runner, { wait: given, nonblock, restart, conflictExitCo
   if (nonblock) {
     runner.onError = giveUp;
     runner.onStatus = ({ waiting, renewedMs, leaseMs }) => {
-      const { maxLease, storeSkew, requestTimeout } = elector.config;
-      const isOver = renewedMs !== null && Date.now() > renewedMs + leaseMs + storeSkew;
+      const { leaderTimeout, maxLease, storeSkew, requestTimeout } = elector.config;
+      const isOver = renewedMs !== null && Date.now() > renewedMs + (leaseMs ?? leaderTimeout) + storeSkew;
       if (isOver && !watched) {
         // Where no clock of the store's proves that, it is watched for its whole length, or no call would ever lead.
         watched = { renewedMs };

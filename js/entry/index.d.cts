@@ -29,6 +29,7 @@ export type {
   Checkpoint,
   Config,
   Credentials,
+  CredentialsProvider,
   DiagnosedStep,
   Diagnosis,
   DoctorOptions,

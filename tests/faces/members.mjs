@@ -342,11 +342,7 @@ export class Member extends Face {
       throws: () => {
         throw new Error('the callback failed');
       },
-      stops: () => {
-        const ended = this.stop();
-        if (this.elector.isLeader()) this.broke('a stop ends the term at once', `term ${token}`);
-        return ended;
-      },
+      stops: () => this.stop(),
       configures: () => this.configure(),
       blocks: () => {
         const { signal } = term;

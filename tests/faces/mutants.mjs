@@ -6,7 +6,7 @@ const LOST = `      onOver: (reason) => this.#onLost(number, reason),
 const TOLD = "    if (begun) void this.#call('onLoseLeadership', { term: term.token, reason: lossOf.get(term) }).fine.then(stopped);";
 const WAITS = `    if (this.#work.goesOn && this.#shared?.competes === undefined) void this.#runAfterWork(engine);
     else this.#runs(engine);`;
-const RESIGNS = "      if (holds()) this.#tellEnd('resigned');";
+const RESIGNS = "      // Within a callback the engine's own word comes later.\n      if (holds()) this.#onLost(number, 'resigned');";
 const CHOOSES = '(hasSingleClock() ? ownTimers(unref) : new SharedTimers(unref))';
 
 export const MUTANTS = [
@@ -17,7 +17,6 @@ export const MUTANTS = [
   { name: 'new-session-beside-old-work', file: 'elector.js', from: WAITS, to: '    this.#runs(engine);' },
   { name: 'released-under-work', file: 'elector.js', from: '    this.#work.after(() => engine.workEnded(number));', to: '    engine.workEnded(number);' },
   { name: 'resigns-after-the-callback', file: 'elector.js', from: RESIGNS, to: '' },
-  { name: 'stops-after-the-callback', file: 'elector.js', from: "        if (inside) this.#tellEnd('stopped');", to: '' },
   { name: 'abort-reaches-no-fetch', file: 'host.js', from: '      return () => controller.abort();', to: '      return () => {};' },
   { name: 'lost-work-counts', file: 'elector.js', from: '        if (!term.signal.aborted) return value;', to: '        return value;' },
   { name: 'leads-without-a-clock', file: 'elector.js', from: '    return this.#fence?.leads === true;', to: '    return this.#term !== null;' },

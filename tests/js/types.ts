@@ -9,6 +9,9 @@ import type {
 import { leaderElectionOptions, objectStoreLock } from 'edgelect/object-store-lock';
 import type { Env } from 'edgelect/worker-env';
 
+// What the AWS SDK's functions of these names give.
+declare const fromIni: (properties?: { callerClientConfig?: { profile?: string } }) => Promise<Credentials>;
+declare const fromNodeProviderChain: (properties?: Record<string, unknown> & { forceRefresh?: boolean }) => Promise<Credentials>;
 declare const provider: () => Promise<{ accessKeyId: string; secretAccessKey: string; expiration?: Date }>;
 
 const own: Storage = {
@@ -16,6 +19,9 @@ const own: Storage = {
   putIfMatch: (_key, body, etag) => (etag === null && body.length > 0 ? { etag: '"2"' } : null),
 };
 const bucket = new S3Storage({ bucket: 'jobs', region: 'auto', credentials: provider });
+new S3Storage({ bucket: 'jobs', credentials: fromIni });
+new S3Storage({ bucket: 'jobs', credentials: fromNodeProviderChain });
+new S3Storage({ bucket: 'jobs', credentials: async ({ forceRefresh = false } = {}) => ({ ...await provider(), sessionToken: String(forceRefresh) }) });
 const locker: Locker = {
   tryAcquire: async (shardId, ownerId, ttl, { signal }) => !signal.aborted && ttl > 0 && shardId !== ownerId,
   renew: () => true,
