@@ -4,7 +4,6 @@
 //! here knows, and then nothing is checked.
 
 use crate::config::{Config, ConfigError};
-use crate::job;
 use crate::slots::{Missed, Policy, Schedule, ScheduleSettings};
 use crate::text::{first, quoted};
 
@@ -113,7 +112,7 @@ pub fn schedule(
     // Who only answers for the group knows no cron, and runs no slot.
     let missed = settings.missed.filter(|_| period_ms.is_some() || cron.is_some());
     let settings = ScheduleSettings { period_ms, missed, ..settings.clone() };
-    let schedule = Schedule::new(&settings, config).map_err(job::by_variable)?;
+    let schedule = Schedule::new(&settings, config)?;
     if let Some((cron, steps)) = steps {
         check_period(cron, steps, &schedule)?;
     }

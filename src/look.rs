@@ -7,7 +7,7 @@ use crate::config::Config;
 use crate::driver::{Host, UNHURRIED_MS, perform_within};
 use crate::election::Problem;
 use crate::json;
-use crate::lease::{History, Lease, OperatorRequest, PastSlot, Reading, Stamp, history};
+use crate::lease::{History, Lease, OperatorRequest, PastSlot, Reading, history};
 use crate::status::PausedStatus;
 use crate::store::{Facts, Fault, Operation, Outcome, Store};
 use crate::text::{first, quoted};
@@ -75,7 +75,8 @@ fn shown(
         Some(Reading::Lease(lease)) => Some(&**lease),
         _ => None,
     };
-    let left_ms = lease.map_or(0, |lease| left_ms(config, lease, facts, storage_ms));
+    let left_ms =
+        lease.map_or(0, |lease| facts.left_ms(lease, config.leader_timeout_ms, storage_ms));
     let asked = lease.and_then(|lease| lease.operator.as_ref());
     let paused = lease.and_then(|lease| lease.pause(storage_ms));
     let (state, why) = match (state_of(found, left_ms), paused) {
@@ -106,19 +107,6 @@ fn shown(
         slot_overdue: due.map(is_overdue),
         why,
     })
-}
-
-/// What is left of a lease, in milliseconds; negative once it has run out.
-pub(crate) fn left_ms(config: &Config, lease: &Lease, facts: &Facts, storage_ms: u64) -> i64 {
-    let lease_ms = lease.lease_ms.unwrap_or(config.leader_timeout_ms);
-    let stamp_ms = match lease.last_updated {
-        Stamp::At(ms) => u64::try_from(ms).ok(),
-        Stamp::Released => None,
-    };
-    let modified_ms = facts.last_modified_ms.filter(|_| facts.date_ms.is_some() && !facts.relayed);
-    let written_ms = modified_ms.or(stamp_ms).unwrap_or(0);
-    let age_ms = storage_ms.saturating_sub(written_ms);
-    i64::try_from(lease_ms).unwrap_or(i64::MAX).saturating_sub_unsigned(age_ms)
 }
 
 fn state_of(found: Option<&Reading>, left_ms: i64) -> (&'static str, Option<String>) {

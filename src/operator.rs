@@ -11,7 +11,6 @@ use crate::config::{Config, ConfigError};
 use crate::driver::{Host, UNHURRIED_MS, perform_within};
 use crate::election::Problem;
 use crate::lease::{Ask, Lease, MAX_TEXT, OperatorRequest, Reading};
-use crate::look;
 use crate::store::{
     Condition, Facts, Fault, FaultKind, Operation, Outcome, Record, Store, Version,
 };
@@ -294,7 +293,8 @@ impl<'a, S: Store, H: Host> Order<'a, S, H> {
         };
         // By the record's own time, too: a proxy's Date may be far from the store's Last-Modified.
         let own = Facts { last_modified_ms: None, ..*facts };
-        let left_ms = [facts, &own].map(|facts| look::left_ms(self.config, lease, facts, date_ms));
+        let lease_ms = self.config.leader_timeout_ms;
+        let left_ms = [facts, &own].map(|facts| facts.left_ms(lease, lease_ms, date_ms));
         let left_ms = left_ms[0].max(left_ms[1]).saturating_add_unsigned(self.config.store_skew_ms);
         if left_ms > -SURE_MS {
             return Ok(());

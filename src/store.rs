@@ -14,7 +14,7 @@ pub mod service;
 
 use serde::Serialize;
 
-use crate::lease::{Format, Lease, Reading};
+use crate::lease::{Format, Lease, Reading, Stamp};
 
 /// The store's name for one state of the record: for S3 the ETag, quotes included. Opaque.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -178,6 +178,22 @@ pub struct Facts {
     /// another write was under way, or the status is not the store's word for that. The election reads back whatever was
     /// refused; who does not must take it for [`Outcome::Unknown`] (S8).
     pub doubtful: bool,
+}
+
+impl Facts {
+    /// What is left of the lease of a record that came with this, in milliseconds; negative once it has run out. A guess, for
+    /// people: it grants nothing. `lease_ms` counts where the record names none.
+    pub fn left_ms(&self, lease: &Lease, lease_ms: u64, storage_ms: u64) -> i64 {
+        let lease_ms = lease.lease_ms.unwrap_or(lease_ms);
+        let stamp_ms = match lease.last_updated {
+            Stamp::At(ms) => u64::try_from(ms).ok(),
+            Stamp::Released => None,
+        };
+        let modified_ms = self.last_modified_ms.filter(|_| self.date_ms.is_some() && !self.relayed);
+        let written_ms = modified_ms.or(stamp_ms).unwrap_or(0);
+        let age_ms = storage_ms.saturating_sub(written_ms);
+        i64::try_from(lease_ms).unwrap_or(i64::MAX).saturating_sub_unsigned(age_ms)
+    }
 }
 
 /// The end of one operation.

@@ -107,7 +107,7 @@ fn plain_schedule(
     }
     let named = own.is_some();
     let text = own.as_deref().or(trigger);
-    let mut schedule = cron::schedule(text, &settings, config)?;
+    let mut schedule = cron::schedule(text, &settings, config).map_err(job::by_variable)?;
     let Some(text) = text else { return Ok(schedule) };
     let by_default = schedule.policy == Policy::AtLeastOnce;
     let makes_up = settings.missed.map_or(by_default, |missed| missed != Missed::Skip);

@@ -72,7 +72,7 @@ test('each variable that is no text is refused by its name, and an empty one is 
     [{ EDGELECT_STATUS_TOKEN: 'short' }, 'EDGELECT_STATUS_TOKEN', /\(not shown\): must have at least 16 characters/],
     [{ EDGELECT_JOB_URL: 'https://u:p@a' }, 'EDGELECT_JOB_URL', /\(not shown\): must/],
     [{ EDGELECT_CRON: 'hourly' }, 'EDGELECT_CRON', /must be one of the triggers in `crons` of wrangler\.toml.*five fields/],
-    [{ ...JOB, EDGELECT_MISSED: 'all' }, 'EDGELECT_MISSED', /known only by the period/],
+    [{ ...JOB, EDGELECT_CRON: '0 9-17 * * *', EDGELECT_MISSED: 'all' }, 'EDGELECT_MISSED', /has no one period.*set this to skip/],
     [{ EDGELECT_POLICY: 'atLeastOnce' }, 'EDGELECT_POLICY', /there is none: bind a service as JOB, or set EDGELECT_JOB_URL/],
     ...[{ a: 1 }, HIDDEN].map((JOB) => [{ JOB }, 'JOB', /must be a service binding/]),
   ]) await refused(env, variable, rule);
