@@ -11,6 +11,7 @@ use edgelect::store::{Answer, Facts, FaultKind, Outcome};
 
 use worlds::sim::clocks::Clocks;
 use worlds::sim::network::{Fate, Trouble};
+use worlds::sim::oracle::Aim;
 use worlds::sim::schedule::foreign_record;
 use worlds::sim::stage::{INTERVAL_MS, LEASE_MS, MARGIN_MS, Stage, TERM, config, settings};
 
@@ -201,6 +202,27 @@ fn c10_conflicts_that_pass_are_no_trouble() {
         assert_eq!(stage.election(0).problem(), None);
     }
     assert_eq!(stage.leader(), Some(0));
+}
+
+#[test]
+fn c10_creations_that_conflict_are_tried_again_and_one_leads_after_the_grace() {
+    let mut stage = Stage::absent(2);
+    for machine in [0, 1] {
+        stage.script(machine, true, 1, before(Trouble::Conflict));
+        stage.world.start(machine);
+    }
+    stage.run(3 * LEASE_MS);
+    let creations = |session| {
+        let deeds = stage.world.oracle.deeds.iter();
+        let own = deeds.filter(|deed| deed.session == session && deed.aim == Aim::Create);
+        own.map(|deed| deed.sent_ms).collect::<Vec<_>>()
+    };
+    let all = [creations(0), creations(1)];
+    assert!(all[0].len() + all[1].len() > 2, "{all:?}");
+    // In the same moment both are refused, and not both come again in one.
+    assert!(all[0][0].abs_diff(all[1][0]) < 20 && all[0].get(1) != all[1].get(1), "{all:?}");
+    assert!(stage.leader().is_some());
+    assert_eq!([0, 1].map(|machine| stage.election(machine).problem().cloned()), [None, None]);
 }
 
 #[test]

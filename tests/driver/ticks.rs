@@ -20,8 +20,10 @@ const LEASE_MS: u64 = 15_000;
 const SKEW_MS: u64 = 2_000;
 /// A lease is parked 2 s after the next trigger is due; a claim takes two round trips.
 const MOST_LATE_MS: u64 = LEASE_MS + SUSTAIN_MS - PARKING_MS - PERIOD_MS - 4 * WAY_MS - 100;
-/// What two groups of one trigger share on Cloudflare's free plan.
-const HALF_SUBREQUESTS: u64 = FREE_SUBREQUESTS / 2;
+/// What three groups of one trigger share on Cloudflare's free plan.
+const THIRD_SUBREQUESTS: u64 = FREE_SUBREQUESTS / 3;
+/// How many more a tick makes after one that was ended from outside.
+const LOOKS_AFTER_AN_END: u64 = 5;
 /// The subrequests that Cloudflare's free plan allows one event.
 const FREE_SUBREQUESTS: u64 = 50;
 /// How soon after a wait a follower looks again.
@@ -253,10 +255,10 @@ fn play(course: Course) -> [Worst; 2] {
 }
 
 #[test]
-fn ticks_hand_over_within_a_second_and_two_groups_share_the_requests_of_a_trigger() {
+fn ticks_hand_over_within_a_second_and_three_groups_share_the_requests_of_a_trigger() {
     for worst in play(Course { on_time: true, ..Course::default() }) {
         assert!(worst.gap_ms <= 1_000, "{} ms without authority", worst.gap_ms);
-        assert!(worst.requests <= HALF_SUBREQUESTS, "{} requests in one tick", worst.requests);
+        assert!(worst.requests <= THIRD_SUBREQUESTS, "{} requests in one tick", worst.requests);
         assert!(worst.terms as u64 >= MINUTES - 1, "{} terms", worst.terms);
     }
 }
@@ -316,6 +318,8 @@ fn the_heartbeats_of_a_tick_are_counted_beside_its_looks() {
 #[test]
 fn c52_c53_isolates_that_vanish_cost_a_lease_and_never_two_lead() {
     let [dated, undated] = play(Course { vanishing: true, ..Course::default() });
+    let most = dated.requests.max(undated.requests);
+    assert!(most <= THIRD_SUBREQUESTS + LOOKS_AFTER_AN_END, "{most} requests in one tick");
     // Gone just after its claim, and the next trigger as late as may be.
     let empty_ms = PERIOD_MS + MOST_LATE_MS;
     let claim_ms = 4 * WAY_MS + 2 * STEP_MS;
@@ -330,10 +334,17 @@ fn c52_c53_isolates_that_vanish_cost_a_lease_and_never_two_lead() {
 }
 
 #[test]
-fn c54_one_leads_at_a_time_whatever_the_store_fails_to_do() {
+fn c53_one_leads_at_a_time_whatever_the_store_fails_to_do() {
     for failing_per_mille in [50, 500, 900] {
         print!("{failing_per_mille} per mille of all requests fail: ");
-        play(Course { failing_per_mille, others: true, ..Course::default() });
+        for worst in play(Course { failing_per_mille, others: true, ..Course::default() }) {
+            // Or nothing of it would be judged.
+            let leaders = if failing_per_mille < 500 { 1 } else { 3 };
+            assert!(
+                worst.terms > 10 && worst.leaders.len() == leaders,
+                "{failing_per_mille}: {worst:?}"
+            );
+        }
     }
 }
 
