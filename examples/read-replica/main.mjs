@@ -27,6 +27,8 @@ The bucket comes from variables (docs/options.md):
   node main.mjs --port 8001 --peer http://127.0.0.1:8002`;
 
 const MAX_BODY_BYTES = 64 * 1024;
+/** A value as JSON takes at most six times its bytes. */
+const MAX_ENTRY_BYTES = 7 * MAX_BODY_BYTES;
 
 const say = (event, more) => console.log(JSON.stringify({ event, ...more }));
 
@@ -54,12 +56,12 @@ const read = () => {
 };
 
 /** The text of a request, bounded. */
-const bodyOf = async (request) => {
+const bodyOf = async (request, most = MAX_BODY_BYTES) => {
   const chunks = [];
   let length = 0;
   for await (const chunk of request) {
     length += chunk.length;
-    if (length > MAX_BODY_BYTES) throw Object.assign(new Error('at most 64 KiB'), { status: 413 });
+    if (length > most) throw Object.assign(new Error('at most 64 KiB'), { status: 413 });
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString();
@@ -124,8 +126,15 @@ class Node {
     if (method === 'GET' && pathname === '/status') return answer(response, 200, this.#elector.status());
     if (method === 'GET' && pathname === '/snapshot') return answer(response, 200, this.#replica.snapshot());
     if (method === 'POST' && pathname === '/replicate') {
-      const entry = JSON.parse(await bodyOf(request));
-      if (this.#replica.misses(entry)) await this.catchUp().catch(() => {});
+      const entry = JSON.parse(await bodyOf(request, MAX_ENTRY_BYTES));
+      if (this.#replica.misses(entry)) {
+        try {
+          await this.catchUp();
+        } catch {
+          // Taken now, what is missing before it would never be missed again.
+          return answer(response, 503, { error: 'earlier writes are missing here' });
+        }
+      }
       const accepted = this.#replica.apply(entry);
       return answer(response, accepted ? 200 : 409, { token: this.#replica.token });
     }
@@ -151,7 +160,8 @@ class Node {
     if (!term || term.remaining() === 0) return pause('this node does not hold the lease; reads go on');
     if (this.#suspected.size > 0) return pause('the other node is silent: writes pause until it is heard again');
     const entry = { ...item, token: term.token, sequence: this.#replica.next(term.token) };
-    const { refused } = await this.#peer.send(entry, term.signal);
+    const { refused, failed } = await this.#peer.send(entry, term.signal);
+    if (failed) return pause('the other node could not take the write');
     if (refused) {
       // The other node has heard of a later term: this one is over, whatever the clock says.
       term.resign();

@@ -50,7 +50,8 @@ export const replicateTo = (peer) => {
     async snapshot() {
       return (await ask('/snapshot', { signal: AbortSignal.timeout(LIMIT_MS) })).json();
     },
-    /** Hands over one write. A node that does not answer is taken for dead: it catches up when it comes back. */
+    /** Hands over one write. A node that does not answer is taken for dead: it catches up when it comes back. One that answers has the
+     * write, or the write fails. */
     async send(entry, signal) {
       const limit = new AbortController();
       const end = () => limit.abort();
@@ -62,7 +63,7 @@ export const replicateTo = (peer) => {
       try {
         const init = { method: 'POST', body: JSON.stringify(entry), headers: { 'content-type': 'application/json' }, signal: limit.signal };
         const { status } = await ask('/replicate', init).catch(() => ({ status: 0 }));
-        return { refused: status === 409 };
+        return { refused: status === 409, failed: ![0, 200, 409].includes(status) };
       } finally {
         clearTimeout(timer);
         signal.removeEventListener('abort', end);

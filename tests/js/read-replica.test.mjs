@@ -90,10 +90,13 @@ describe('two nodes', { concurrency: 4 }, () => {
   test('a leader answers no write that its own data refuse', async () => {
     const { leader, follower } = await newCluster();
     const [{ token }] = leader.all('leads');
+    const later = { key: 'kept', value: 'later', token: token + 1, sequence: 1 };
+    const replicated = (entry) => ask(leader, '/replicate', { method: 'POST', body: JSON.stringify(entry) });
+    assert.equal((await replicated(later)).status, 200);
     // It would refuse the write itself.
     follower.child.kill('SIGKILL');
-    const later = { key: 'kept', value: 'later', token: token + 1, sequence: 1 };
-    assert.equal((await ask(leader, '/replicate', { method: 'POST', body: JSON.stringify(later) })).status, 200);
+    await until(async () => (await get(follower, 'kept')).status === 0);
+    assert.equal((await replicated({ ...later, sequence: 3 })).status, 503, 'what is missing before it is to be had nowhere');
     assert.equal((await put(leader, 'kept', 'earlier')).status, 503);
     assert.equal((await get(leader, 'kept')).value, 'later');
   });
@@ -101,6 +104,10 @@ describe('two nodes', { concurrency: 4 }, () => {
   test('the leader is killed: reads go on, writes pause for the lease and come back with a higher token', async () => {
     const { leader, follower } = await newCluster();
     assert.equal((await put(leader, 'kept', 'before')).status, 200);
+    // As JSON it is twice as long.
+    const quotes = '"'.repeat(60_000);
+    assert.equal((await put(leader, 'quotes', quotes)).status, 200);
+    assert.equal((await get(follower, 'quotes')).value, quotes);
     const refused = await put(follower, 'kept', 'never');
     assert.deepEqual([refused.status, refused.leaderId], [503, 'a']);
     const { accepted, end } = await writing(leader, follower);
