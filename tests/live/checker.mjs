@@ -15,15 +15,15 @@
  * - `token`: one token belongs to one session.
  * - `growth`: a term that began later has the higher token.
  * - `overlap`: the authority of a term reaches from its first look to the last end that a look showed, or to where the
- *   member said that it ended (before a release left); two terms do not share more than the margin.
+ *   member said that it ended (before a release left); two terms share no time, since all looks are by one clock.
  *
  * @returns `{ violations: [{ rule, sentence, entries }], terms, accepted, refused, zombies, failovers, longestGapMs, nearestMs }`
  */
-export function check(entries, { marginMs }) {
+export function check(entries) {
   const sound = entries.filter(isSound);
   const acts = sound.filter(({ event }) => event === 'act');
   const terms = termsOf(sound);
-  const violations = [...damaged(entries), ...ordered(acts), ...oneSession(acts), ...growing(terms), ...apart(terms, marginMs)];
+  const violations = [...damaged(entries), ...ordered(acts), ...oneSession(acts), ...growing(terms), ...apart(terms)];
   return { violations, terms, ...counts(acts), nearestMs: nearest(terms) };
 }
 
@@ -93,12 +93,12 @@ function growing(terms) {
 
 const sharedMs = (one, other) => Math.min(one.untilMs, other.untilMs) - Math.max(one.fromMs, other.fromMs);
 
-function apart(terms, marginMs) {
+function apart(terms) {
   return terms.flatMap((one, index) => terms.slice(index + 1).flatMap((other) => {
     const ms = sharedMs(one, other);
-    if (ms <= marginMs) return [];
+    if (ms <= 0) return [];
     const [who, whoElse] = [one, other].map(({ member, token }) => `${member} (token ${token})`);
-    const sentence = `${who} and ${whoElse} both had authority for ${ms} ms, the margin is ${marginMs} ms`;
+    const sentence = `${who} and ${whoElse} both had authority for ${ms} ms`;
     return [{ rule: 'overlap', sentence, entries: [one.first, one.last, other.first, other.last] }];
   }));
 }

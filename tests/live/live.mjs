@@ -115,7 +115,7 @@ class Run {
 
   outcome(error) {
     const { entries = [] } = this.#log ?? {};
-    const result = check(entries, { marginMs: this.config?.margin ?? 0 });
+    const result = check(entries);
     const log = JSON.stringify(entries);
     const { secretAccessKey = '(none)' } = this.#store ?? {};
     const masked = (text) => text.replaceAll(secretAccessKey, '[secret]');
