@@ -39,7 +39,7 @@ const LONGEST_SLEEP_MS: u64 = 3_600_000;
 /// counts nothing of it in its timers, and the end of an authority would be told late.
 const WATCH_MS: u64 = 1_000;
 
-const DRIVEN_BEFORE: &str = "this election was driven before, and that was dropped before its end: make another one for another run";
+const DRIVEN_BEFORE: &str = "this election is driven already, or was, and that was dropped before its end: make another one";
 
 /// How long one request may take where nobody's lease waits for it, in milliseconds.
 pub(crate) const UNHURRIED_MS: u64 = 10_000;
@@ -247,6 +247,14 @@ impl Handle {
         })
     }
 
+    /// Refuses an election that has a driver, or that had one before its end.
+    pub(crate) fn check_undriven(&self) -> Result<(), Fault> {
+        if self.inner.driven.get() && !self.with(Election::has_finished) {
+            return Err(Fault::new(FaultKind::Misconfigured, DRIVEN_BEFORE));
+        }
+        Ok(())
+    }
+
     /// Whether a stop has been told that the driver has yet to hear.
     pub(crate) fn stops(&self) -> bool {
         let stop = |input: &Input| matches!(input, Input::Stop { .. });
@@ -305,8 +313,10 @@ impl Handle {
     }
 }
 
-/// Tells an election what its store can do.
-fn know(election: &mut Election, store: &impl Store) {
+/// Tells an election that it is driven from now on, and what its store can do.
+fn know(handle: &Handle, store: &impl Store) {
+    handle.inner.driven.set(true);
+    let election = &mut *handle.inner.election.borrow_mut();
     election.condition_covers_version(store.condition_covers_version());
     election.stale_writes_fail(store.stale_writes_fail());
     election.writes_apart_ms(store.writes_apart_ms());
@@ -316,18 +326,21 @@ fn know(election: &mut Election, store: &impl Store) {
 /// after [`Event::Lost`] the application says [`Input::WorkEnded`] with its term when its work has stopped: until then
 /// nothing is claimed.
 ///
+/// [`Event::Lost`] may come late: up to a second after a machine was suspended, and as late as this future is polled. Before each
+/// effect ask [`Handle::authority`] with the host's clocks of that moment.
+///
 /// An election is driven once. Where an earlier call was dropped before its end, nobody knows any more what became of its request
-/// and its work: this one tells [`Event::Failed`] and ends, and the lease runs out.
+/// and its work: this one tells [`Event::Failed`] and ends, and the lease runs out. So does a second call beside the first.
 pub async fn run<S: Store, H: Host>(
     handle: &Handle,
     store: &S,
     host: &H,
     mut tell_app: impl FnMut(Event),
 ) {
-    if handle.inner.driven.replace(true) && !handle.with(Election::has_finished) {
-        return tell_app(Event::Failed(Fault::new(FaultKind::Misconfigured, DRIVEN_BEFORE)));
+    if let Err(fault) = handle.check_undriven() {
+        return tell_app(Event::Failed(fault));
     }
-    know(&mut handle.inner.election.borrow_mut(), store);
+    know(handle, store);
     let mut tell_app = |event| tell_app(handle.noted(event));
     let mut trouble = Trouble::default();
     let heart = Heart::default();

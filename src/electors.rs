@@ -3,18 +3,29 @@
 //!
 //! ```
 //! use edgelect::{Config, Electors, Host, Limits, Store};
-//! use futures::future::join_all;
+//! use futures::future::{join, join_all};
 //!
 //! async fn serve(
 //!     host: impl Host + Clone + 'static,
 //!     tenants: Vec<(Config, impl Store)>,
+//!     shutdown: impl Future<Output = ()>,
 //! ) -> Result<(), Box<dyn std::error::Error>> {
 //!     let electors = Electors::new(host, Limits { max_connections: 32, ..Limits::default() })?;
 //!     let members: Result<Vec<_>, _> =
 //!         tenants.into_iter().map(|(config, store)| electors.add(config, store)).collect();
 //!     let members = members?;
 //!     // One group that fails ends its own future; the others go on.
-//!     join_all(members.iter().map(|member| member.lead(async |term| work(term.token).await))).await;
+//!     let leading = members.iter().map(async |member| {
+//!         if let Err(fault) = member.lead(async |term| work(term.token).await).await {
+//!             eprintln!("{fault}");
+//!         }
+//!     });
+//!     // The members are polled until they have released their leases: to drop their futures leaves the leases to run out.
+//!     let stopping = async {
+//!         shutdown.await;
+//!         electors.stop().await;
+//!     };
+//!     join(join_all(leading), stopping).await;
 //!     Ok(())
 //! }
 //! # async fn work(_token: u64) {}
@@ -287,7 +298,8 @@ impl<H: Host + Clone + 'static> Electors<H> {
     }
 
     /// Tells every member to stop; those that lead one after the other, so that every lease is released: the releases of a thousand
-    /// at once would not be answered in time. Until then each leads, and its work goes on.
+    /// at once would not be answered in time. Until then each leads, and its work goes on. Their futures have to be polled on, to
+    /// their ends: what is dropped before releases nothing.
     pub async fn stop(&self) {
         let rate = self.shared.limits.max_requests_per_second;
         let apart_ms = rate.map_or(0, |rate| 1_000_u64.div_ceil(rate)).max(RELEASES_APART_MS);

@@ -71,7 +71,9 @@ impl<H: Host> UnfencedTerm<'_, H> {
 /// When the work ends by itself under its authority, the lease is released and its value comes back. `None` comes back after an
 /// [`Input::Stop`] that was told to `handle`. Either way the election has ended: to lead again, make another. To drop the future of `lead` itself leaves the lease to run out.
 ///
-/// Work that keeps its thread busy keeps the renewals waiting: give it a thread of its own, and await that.
+/// Work that keeps its thread busy keeps the renewals waiting: give it a thread of its own, and await that. Such a thread goes on
+/// when the future that awaits it is dropped: let the work hold a guard whose `Drop` tells the thread to end and waits until it
+/// has.
 ///
 /// # Errors
 /// The store can't be used as it is set up, or breaks its conditions; or it has no versions and so no tokens, which
@@ -116,6 +118,8 @@ async fn run_work<'a, S: Store, H: Host, T>(
     if handle.with(Election::has_finished) {
         return refuse("this election has led before and has ended: make another by new_election");
     }
+    // Two drivers take each other's calls: not even the judgement may begin beside another.
+    handle.check_undriven()?;
     judge(handle, store, host).await?;
     let (leads, begun) = (Cell::new(None), Cell::new(None));
     let failure = RefCell::new(None);

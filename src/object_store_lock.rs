@@ -15,7 +15,8 @@ use crate::text::quoted;
 /// wrote them.
 ///
 /// Whatever else the stored record has is kept by [`ObjectStoreLock::update`] when the record came from
-/// [`ObjectStoreLock::get`]: above all `term` and `slot`, so that the tokens of edgelect's members go on growing.
+/// [`ObjectStoreLock::get`]: above all `term` and `slot`, so that the tokens of edgelect's members go on growing. Only the request
+/// of an operator is left out: a pause ends when somebody writes by this lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaderElectionRecord {
     /// Who holds the lease; empty where somebody has released it.

@@ -122,6 +122,9 @@ pub struct Report<T, E> {
 /// write says how it ended and gives the lease up. When the authority ends, the future that `job` made is dropped, as
 /// under [`lead`](crate::lead()): what it has started elsewhere is its own to end, and the term's token protects.
 ///
+/// To stop early tell `handle` an [`Input::Stop`] and poll this future to its end; to drop it leaves the lease to run out, and the
+/// slot without its end.
+///
 /// # Errors
 /// The store can't be used as it is set up.
 pub async fn run_scheduled<'a, S: Store, H: Host, T, E>(

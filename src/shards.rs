@@ -143,10 +143,12 @@ impl<H: Host + Clone + 'static> Shards<H> {
 
     /// Runs `work` for each shard while this member leads it, with the shard's number and the term: dropped when the term is
     /// over, and run again in the next one. Work that returns before gives its shard up for a while. `open` gives the store of each
-    /// of these settings. Ends after [`Shards::stop`].
+    /// of these settings. Ends after [`Shards::stop`], and at once where that was called before. To drop this future leaves the
+    /// leases to run out.
     ///
     /// # Errors
-    /// The electors can't be made; the store can't be used as it is set up, or breaks its conditions.
+    /// The electors can't be made; the store can't be used as it is set up, or breaks its conditions. All shards are given back
+    /// then, and `lead` may be called again.
     pub async fn lead<S: Store>(
         &self,
         open: impl Fn(&Config) -> Result<S, ConfigError>,
@@ -173,7 +175,7 @@ impl<H: Host + Clone + 'static> Shards<H> {
             while let Some(ended) = leading.next().await {
                 if failed.is_ok() && ended.is_err() {
                     failed = ended.map_err(ShardsError::Store);
-                    self.stop();
+                    self.give_back();
                 }
             }
             failed
@@ -185,9 +187,13 @@ impl<H: Host + Clone + 'static> Shards<H> {
         }
     }
 
-    /// Gives everything back; `lead` ends when that is done.
+    /// Gives everything back, for good; `lead` ends when that is done, if it is polled until then.
     pub fn stop(&self) {
         self.stops.set(true);
+        self.give_back();
+    }
+
+    fn give_back(&self) {
         for handle in &*self.handles.borrow() {
             handle.tell(Input::Stop { park: false });
         }

@@ -120,7 +120,9 @@ impl Plan {
 
     /// What to do at this time of the monotonic clock, by what is seen of each shard and of the seat.
     pub fn decide(&mut self, now_ms: u64, shards: &[View], seat: &View) -> Orders {
-        let passed_ms = now_ms.saturating_sub(std::mem::replace(&mut self.decided_ms, now_ms));
+        // The only clock of a machine may step back.
+        let now_ms = now_ms.max(self.decided_ms);
+        let passed_ms = now_ms - std::mem::replace(&mut self.decided_ms, now_ms);
         self.note(now_ms, shards, seat);
         let goes_on = |view: &View| *view == View::Coming && !planted!(MadeIsLeft);
         let competes = shards.iter().map(goes_on).collect();

@@ -2,7 +2,7 @@
 
 use edgelect::electors::budget::Urgency;
 use edgelect::electors::queue::{Budgeted, Queue};
-use edgelect::{Electors, Limits, driver, run};
+use edgelect::{Electors, Limits, Shards, driver, run};
 
 use crate::driver::prelude::*;
 
@@ -298,4 +298,32 @@ fn a_claim_that_waited_for_its_turn_is_not_sent_after_a_resignation() {
     assert_eq!(problem(&handle), "");
     world.machine.pass(30_000);
     assert!(handle.authority(world.machine.host.now()).is_some(), "and competes again");
+}
+
+#[test]
+fn shards_whose_store_failed_are_led_again_by_another_call_and_not_after_a_stop() {
+    let mut world = World::new(Limits::default());
+    let settings = Settings { server_id: Some("a".to_owned()), ..Settings::default() };
+    let host = world.machine.host.clone();
+    let made = Shards::new(&world.electors, host.clone(), &settings, "jobs", 2).expect("shards");
+    let shards = Rc::new(made);
+    let (leading, seen) = (Rc::clone(&shards), world.seen.clone());
+    let ends = Rc::<RefCell<Vec<_>>>::default();
+    let told = Rc::clone(&ends);
+    world.machine.run(async move {
+        for wrong in [true, false, false] {
+            let open = |_: &Config| {
+                let memory = memory(&host);
+                Ok(Slow { memory, host: host.clone(), takes_ms: 5, seen: seen.clone(), wrong })
+            };
+            let ended = leading.lead(open, async |_, _| std::future::pending().await).await;
+            told.borrow_mut().push(ended.is_ok());
+        }
+    });
+    world.machine.pass(120_000);
+    assert_eq!(*ends.borrow(), [false]);
+    assert_eq!(shards.led(), [0, 1]);
+    shards.stop();
+    world.machine.pass(10_000);
+    assert_eq!(*ends.borrow(), [false, true, true], "no call leads after a stop");
 }
