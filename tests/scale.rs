@@ -4,7 +4,7 @@ use edgelect::config::Follow;
 use worlds::fleet::count::{Cause, Failover, Requests, percentile};
 use worlds::fleet::prices::{Price, STORES, number, row};
 use worlds::fleet::run::Fleet;
-use worlds::fleet::{LEASE_MS, Peers, Setup};
+use worlds::fleet::{INTERVAL_MS, LEASE_MS, Peers, Setup};
 
 const MINUTES: u64 = 1;
 
@@ -87,7 +87,10 @@ fn c13_a_new_leader_renews_where_the_store_takes_one_write_a_second_and_twenty_w
         fleet.settle();
         let mut throttled = 0;
         for _ in 0..5 {
-            throttled += fleet.fail(Cause::Crash).throttled;
+            let failover = fleet.fail(Cause::Crash);
+            throttled += failover.throttled;
+            let in_time = failover.leads_on && (3..=5).contains(&failover.renewals);
+            assert!(in_time, "while others want to write: {failover:?}");
             let Requests { renewals, leader_gets, .. } = fleet.stable(1);
             assert_eq!((renewals, leader_gets), (12, 0), "{setup:?}");
         }
@@ -105,6 +108,26 @@ fn a_tight_follower_takes_over_within_a_lease_half_a_second_and_round_trips() {
             failovers.iter().map(|one| one.took_ms).filter(|ms| *ms > most_ms).collect();
         assert!(slow.len() <= rounds / 100, "{followers} over {store_ms} ms: {slow:?}");
         assert!(slow.iter().all(|ms| *ms <= most_ms + 500), "{slow:?}");
+    }
+}
+
+/// The bounds that the pages promise, each beside its cause, with round trips: of peers and the store's own time.
+#[test]
+fn each_way_of_following_takes_over_within_what_the_pages_say() {
+    let (skew_ms, spread_ms) = (2_000, 500);
+    let (tight, balanced) = (Follow::Tight, Follow::Balanced);
+    for (follow, peers, cause, most_ms) in [
+        (tight, Peers::Off, Cause::Resign, INTERVAL_MS + spread_ms),
+        (balanced, Peers::Off, Cause::Resign, LEASE_MS + spread_ms),
+        (balanced, Peers::Off, Cause::Crash, LEASE_MS + skew_ms + 2_500),
+        (tight, Peers::On, Cause::Resign, 300),
+        (tight, Peers::On, Cause::Crash, LEASE_MS + skew_ms + 2_500),
+        (balanced, Peers::On, Cause::Crash, LEASE_MS + skew_ms + 2_500),
+    ] {
+        let setup = Setup { follow, peers, ..Setup::of(2) };
+        let took_ms = failovers(setup, cause, 200).iter().map(|one| one.took_ms).max();
+        println!("{follow:?} {peers:?} {cause:?}: {took_ms:?} of {most_ms} ms");
+        assert!(took_ms <= Some(most_ms + 12 * setup.store_ms), "{setup:?} {cause:?}: {took_ms:?}");
     }
 }
 

@@ -47,6 +47,10 @@ pub struct Failover {
     pub took_ms: u64,
     /// PUTs of members that wanted to lead, up to a lease after the next leader began.
     pub claims: u64,
+    /// The next leader's renewals in the lease after it began, those counted that the store did not take.
+    pub renewals: u64,
+    /// Whether it leads at the end of that lease.
+    pub leads_on: bool,
     /// Writes that the store did not take because there were too many.
     pub throttled: u64,
 }

@@ -137,15 +137,18 @@ impl Fleet {
             assert!(self.now_ms - began_ms < LONGEST_FAILOVER_MS, "nobody took over");
             self.run(20);
         }
-        let (_, acquired_ms) = self.leader.expect("somebody leads");
+        let (next, acquired_ms) = self.leader.expect("somebody leads");
+        let before = self.requests.renewals;
         self.run(LEASE_MS);
-        let claims = self.requests.claims;
+        let Requests { claims, renewals, .. } = self.requests;
+        let leads_on = self.leading() == Some(next);
         if cause == Cause::Crash {
             self.add_member(INTERVAL_MS);
         }
         self.run(2 * LEASE_MS);
         let throttled = self.object.throttled - throttled;
-        Failover { took_ms: acquired_ms - began_ms, claims, throttled }
+        let (took_ms, renewals) = (acquired_ms - began_ms, renewals - before);
+        Failover { took_ms, claims, renewals, leads_on, throttled }
     }
 
     fn run(&mut self, ms: u64) {
