@@ -15,6 +15,7 @@ import { fetchWith } from './peer-tls.js';
 import { diagnose } from './probe.js';
 import { checkNoBinding } from './r2.js';
 import { CALLBACKS, FAILED, FIXED, HAS_PAGE, INSIDE, Pace, REMOVED, SAMPLES, SHARED, STOP_LATER, Work, calledBack } from './shared.js';
+import { onSignals } from './signals.js';
 import { SlotRuns } from './slots.js';
 import { STORAGES } from './storage.js';
 
@@ -549,30 +550,11 @@ export class Elector {
   }
 
   stopOnSignals(signals = STOP_SIGNALS) {
-    const { process } = globalThis;
-    if (!hearsSignals()) {
-      const message = 'stopOnSignals needs the main thread of a process: here no signal ever comes; call stop() where one does';
-      throw new EdgelectError(message, { code: 'EDGELECT_CONFIG', field: 'signals' });
-    }
-    checkSignals(signals);
-    const forget = () => {
-      for (const name of signals) process.removeListener(name, onSignal);
-    };
-    const onSignal = () => {
-      // The next one ends the process, as it does by default.
-      forget();
+    return onSignals(signals, () => {
       this.#ending = true;
       for (const engine of this.#slotEngines) engine.stop(false);
       this.stop().catch(() => {});
-    };
-    try {
-      for (const name of signals) process.on(name, onSignal);
-    } catch (cause) {
-      // One that no process can catch, such as SIGKILL, leaves no listener of the others.
-      forget();
-      throw wrongOption('signals', signals, `can't all be caught (${textOf(cause)})`);
-    }
-    return forget;
+    });
   }
 
   async init(options) {
@@ -1146,26 +1128,6 @@ const flag = (name, value) => {
   if (typeof value !== 'string' && typeof value !== 'number') throw wrongOption(name, value, 'must be true or false');
   const shown = typeof value === 'string' ? JSON.stringify(value.slice(0, 60)) : value;
   throw new EdgelectError(`${name} = ${shown}: must be true or false`, { code: 'EDGELECT_CONFIG', field: name });
-};
-
-/** Whether `process.on` hears signals: Workers and the threads of Node and Bun have it and hear none; Deno's threads do. */
-const hearsSignals = () => {
-  const { Deno, process } = globalThis;
-  if (typeof process?.on !== 'function' || hasSingleClock()) return false;
-  return Deno !== undefined || process.getBuiltinModule?.('node:worker_threads')?.isMainThread !== false;
-};
-
-/** Refuses a list of signals of which one could never come: a listener for it would wait in silence. */
-const checkSignals = (signals) => {
-  const isSignal = (name) => typeof name === 'string' && /^SIG[A-Z0-9]+$/.test(name);
-  if (!Array.isArray(signals) || signals.length === 0 || ![...signals].every(isSignal)) {
-    throw wrongOption('signals', signals, 'must be a list of names such as SIGTERM');
-  }
-  const known = globalThis.process.getBuiltinModule?.('node:os')?.constants?.signals;
-  // A runtime that does not even name this one tells nothing.
-  const unknown = known?.SIGTERM === undefined ? undefined : signals.find((name) => known[name] === undefined);
-  if (unknown === undefined) return;
-  throw new EdgelectError(`signals = ${unknown.slice(0, 60)}: there is no such signal here`, { code: 'EDGELECT_CONFIG', field: 'signals' });
 };
 
 const defined = (options) =>

@@ -22,6 +22,8 @@ const SECRETS = [
   String.raw`${SECRET_NAME}[^a-z0-9]{1,8}[a-z0-9+/=%_.~-]{16}`,
   String.raw`\b(?:bearer|basic)\s+[a-z0-9+/=_.~-]{16}`,
   String.raw`\bsig=`,
+  // So Node tells of a program that gives keys: with its whole command line.
+  '^command failed',
   // So undici tells of a key or a token with a line end in it, which it shows.
   'invalid header value',
 ].map((pattern) => new RegExp(pattern, 'i'));

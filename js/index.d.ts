@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" />
 /**
  * edgelect: leader election over S3-compatible storage. All durations are milliseconds.
  *
@@ -422,8 +423,8 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
   stop(options?: { park?: boolean; release?: boolean; signal?: AbortSignal }): Promise<void>;
   /** Stops this elector when the process gets one of these signals, SIGTERM and SIGINT unless others are named: the work's signal
    * fires, and once the work has stopped the lease is released, so that another member leads within one `frequentInterval` and half a second. A
-   * slot whose job throws at its signal stays undone. The process then ends as soon as nothing else keeps it alive; a second signal ends it at
-   * once. From then on `lead` resolves to `undefined`, at once or as soon as nothing runs under a term, and `start` and
+   * slot whose job throws at its signal stays undone. The process then ends as soon as nothing else keeps it alive; a second signal, half a second
+   * later or more (npm passes each on), ends it at once. From then on `lead` resolves to `undefined`, at once or as soon as nothing runs under a term, and `start` and
    * `runScheduled` reject with `EDGELECT_STOPPED`. Returns a function that takes this back.
    * @throws EdgelectError `EDGELECT_CONFIG` where no signal comes: on Workers, and in the worker threads of Node and Bun; for an empty
    * list, and for a name that is no signal of this machine. */
@@ -640,7 +641,7 @@ export function coordinator<S extends AnyStorage>(options: {
 /** A listener for the servers of Node (`http.createServer(nodeHandler(elector))`) and Express (`app.use(nodeHandler(elector))`) that
  * answers by `elector.handleRequest`. What is not for it goes to `next`, or is answered 404. */
 export function nodeHandler(elector: Pick<Elector<AnyStorage>, 'handleRequest'>): (
-  incoming: { url?: string; method?: string },
+  incoming: { url?: string | undefined; method?: string | undefined },
   outgoing: object,
   next?: () => void,
 ) => Promise<void>;

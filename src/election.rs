@@ -638,6 +638,10 @@ impl Election {
                 }
                 if self.term.is_none() {
                     self.plan_by_settings(now);
+                } else if self.wind_down.is_none() {
+                    // The record is to say soon by which lease others wait.
+                    let soon_ms = now.mono_ms.saturating_add(self.config.frequent_interval_ms);
+                    self.plan.at_ms = self.plan.at_ms.min(soon_ms);
                 }
             }
             Input::Compete(competes) => {
@@ -669,7 +673,8 @@ impl Election {
         if self.slots_waited(now) {
             return Step::Finished;
         }
-        if self.outstanding.is_some() || self.failed || self.awaiting_work() {
+        let waits = self.outstanding.is_some() || self.failed || self.awaiting_work();
+        if waits || self.leaves_lock_alone() {
             return Step::Wait { until_ms: self.wake_ms(now, u64::MAX) };
         }
         let asks_store = self.plan.action != Action::Ask;

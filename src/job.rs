@@ -9,7 +9,7 @@ use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use hmac::{Hmac, KeyInit, Mac};
 use serde::Serialize;
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 
 use crate::config::{Config, ConfigError};
 use crate::hostname::Hostname;
@@ -140,9 +140,10 @@ impl JobTarget {
             ("edgelect-token", call.term.to_string()),
         ];
         if let Some(secret) = &self.secret {
-            // Unique for each run, so that a receiver may drop what it has had; without a dot, which the signature's text
-            // is split at.
-            let id = format!("slot_{}_{}", call.slot, call.term);
+            // Unique for each run of each group, so that a receiver may drop what it has had; without a dot, which the
+            // signature's text is split at.
+            let group = hex::encode(&Sha256::digest(call.group)[..6]);
+            let id = format!("slot_{}_{}_{group}", call.slot, call.term);
             let timestamp = (now_ms / 1000).to_string();
             let mut mac =
                 Hmac::<Sha256>::new_from_slice(secret).expect("a key of any length is one");
@@ -492,10 +493,10 @@ mod tests {
         let headers = [
             ("content-type", "application/json"),
             ("edgelect-token", "7"),
-            ("webhook-id", "slot_1795244280000_7"),
+            ("webhook-id", "slot_1795244280000_7_b118baba74c8"),
             ("webhook-timestamp", "1795244281"),
             // By Python's hmac.
-            ("webhook-signature", "v1,kl3ZYuRqRey9RQNs9Asnoonj97zbcBdsMr3Lb1dBd5k="),
+            ("webhook-signature", "v1,/dCS/1hrYwkcQsDa8HWVZKlFAIHGW1pariGgLJMeMs0="),
         ];
         assert_eq!(order.headers, headers.map(|(name, value)| (name, value.to_owned())));
         let unsigned = of(&[("EDGELECT_JOB_URL", "https://a/b|c")], true).unwrap().unwrap();

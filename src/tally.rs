@@ -47,6 +47,9 @@ pub struct Tally {
     /// Whether a slot is claimed and not counted yet.
     #[serde(skip)]
     open: bool,
+    /// Whether it was counted since the last term began.
+    #[serde(skip)]
+    counted: bool,
 }
 
 /// A request that is under way.
@@ -126,7 +129,7 @@ impl Tally {
         match event {
             Event::Acquired { .. } => {
                 self.slot_left();
-                (self.closing, self.open) = (None, runs_slots);
+                (self.closing, self.open, self.counted) = (None, runs_slots, false);
             }
             Event::Lost { reason, .. } => {
                 add(&mut self.terms, reason.name(), 1);
@@ -135,7 +138,7 @@ impl Tally {
                 }
             }
             Event::SlotClosed { .. } => {
-                self.open = false;
+                (self.open, self.counted) = (false, true);
                 add(&mut self.slots, self.closing.take().unwrap_or("stopped"), 1);
             }
             Event::SlotsOver(why) => {
@@ -144,6 +147,8 @@ impl Tally {
                     add(&mut self.slots, "missed", left_out);
                 }
                 match why {
+                    // Claimed, and its job never began.
+                    SlotsOver::Lost if !self.counted => add(&mut self.slots, "lost", 1),
                     SlotsOver::Ran | SlotsOver::Lost => {}
                     SlotsOver::Taken => add(&mut self.slots, "taken", 1),
                     SlotsOver::Unknown => add(&mut self.slots, "unknown", 1),
@@ -157,6 +162,7 @@ impl Tally {
     /// Whatever was claimed and not closed is lost, also where its job was told to stop and outlived the lease.
     fn slot_left(&mut self) {
         if std::mem::take(&mut self.open) {
+            self.counted = true;
             add(&mut self.slots, "lost", 1);
         }
     }

@@ -143,6 +143,17 @@ fn a_paused_group_has_no_leader_until_it_is_resumed() {
 }
 
 #[test]
+fn who_obeyed_a_pause_leads_again_as_soon_as_the_group_is_resumed() {
+    let mut group = Group::new(&["a"]);
+    group.pause(None).expect("asked");
+    group.machine.pass(6_000);
+    assert_eq!(group.told.reasons(), [LostReason::Paused]);
+    group.resume().expect("asked");
+    group.machine.pass(6_000);
+    assert_eq!(group.leader(), Some(0));
+}
+
+#[test]
 fn a_pause_ends_at_its_time() {
     let mut group = Group::new(&["a"]);
     let until_ms = Some(group.machine.host.wall_ms() + 600_000);

@@ -79,8 +79,8 @@ fn the_history_of_what_breaks_a_rule_is_made_to_fit_on_a_page() {
     const A_PAGE: usize = 60;
     for (bug, seed) in [
         (Bug::NoMargin, "core:0"),
-        (Bug::ShortenedLeaseKeepsFence, "core:97"),
-        (Bug::ParkUnderAuthority, "core:12"),
+        (Bug::ShortenedLeaseKeepsFence, "core:35"),
+        (Bug::ParkUnderAuthority, "core:75"),
     ] {
         plant(Some(bug));
         let seed = seed.parse().expect("a seed");

@@ -10,5 +10,6 @@ const job = Bun.cron('* * * * *', async () => {
   const { slot, outcome, error, reason, durationMs } = result;
   console.log(slot && new Date(slot), `${outcome}:`, error?.message ?? error ?? reason ?? `${durationMs} ms`);
 });
-// What runs is finished, and nothing new begins.
+// What runs is told to end, and nothing new begins.
+elector.stopOnSignals();
 for (const name of ['SIGINT', 'SIGTERM']) process.once(name, () => job.stop());

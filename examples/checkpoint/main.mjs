@@ -86,11 +86,9 @@ const main = async () => {
   const { key, everyMs, stopBefore, help } = read();
   if (help) return console.log(HELP);
   if (stopBefore) stopBeforeWrite(stopBefore, key);
-  const ending = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => ending.abort());
-  await new Elector().lead(counting(key, everyMs), { signal: ending.signal }).catch((error) => {
-    if (!ending.signal.aborted) throw error;
-  });
+  const elector = new Elector();
+  elector.stopOnSignals();
+  await elector.lead(counting(key, everyMs));
 };
 
 main().catch((error) => {

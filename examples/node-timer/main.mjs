@@ -56,7 +56,7 @@ const main = async () => {
   }
 };
 
-for (const name of ['SIGINT', 'SIGTERM']) process.once(name, () => ending.abort());
+for (const name of ['SIGINT', 'SIGTERM']) process.on(name, () => ending.abort());
 
 main().catch((error) => {
   if (signal.aborted) return console.log('stopped');

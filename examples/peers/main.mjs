@@ -73,15 +73,12 @@ const main = async () => {
     console.log(`${name} answers ${response.status} after ${Math.round(performance.now() - startMs)} ms`);
     return response;
   });
-  const ending = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => ending.abort());
+  elector.stopOnSignals();
   const work = async ({ token, signal }) => {
     console.log(`${name} leads with token ${token}`);
     if (!signal.aborted) await once(signal, 'abort');
   };
-  await elector.lead(work, { signal: ending.signal }).catch((error) => {
-    if (!ending.signal.aborted) throw error;
-  });
+  await elector.lead(work);
   await close();
   console.log(`${name} has stopped`);
 };

@@ -107,7 +107,8 @@ class Node {
     const work = async (term) => {
       this.#term = term;
       say('leads', { token: term.token });
-      await new Promise((resolve) => term.signal.addEventListener('abort', resolve, { once: true }));
+      // It may have fired already: after a pause of the machine no event comes.
+      if (!term.signal.aborted) await new Promise((resolve) => term.signal.addEventListener('abort', resolve, { once: true }));
       this.#term = null;
       say('fenced', { token: term.token });
       // Work that throws because its term is over runs again in the next one.
@@ -126,6 +127,8 @@ class Node {
     if (method === 'GET' && pathname === '/status') return answer(response, 200, this.#elector.status());
     if (method === 'GET' && pathname === '/snapshot') return answer(response, 200, this.#replica.snapshot());
     if (method === 'POST' && pathname === '/replicate') {
+      // A page in a browser on this machine can't send that without asking first.
+      if (request.headers['content-type'] !== 'application/json') return answer(response, 415, { error: 'not JSON' });
       const entry = JSON.parse(await bodyOf(request, MAX_ENTRY_BYTES));
       if (this.#replica.misses(entry)) {
         try {
@@ -189,12 +192,15 @@ const main = async () => {
   await new Promise((resolve, reject) => server.once('error', reject).listen(port, '127.0.0.1', resolve));
   say('serves', { port });
   const ending = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => ending.abort());
-  await node.lead(ending.signal).catch((error) => {
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => ending.abort());
+  try {
+    await node.lead(ending.signal);
+  } catch (error) {
     if (!ending.signal.aborted) throw error;
-  });
-  server.closeAllConnections();
-  server.close();
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
 };
 
 main().catch((error) => {

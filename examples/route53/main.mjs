@@ -84,7 +84,7 @@ const main = async () => {
   if (options.init) return electorOf(options, storage).init().then(() => say('initialised', { shard: options.shard }));
   const ending = new AbortController();
   const { signal } = ending;
-  for (const name of ['SIGINT', 'SIGTERM']) process.once(name, () => ending.abort());
+  for (const name of ['SIGINT', 'SIGTERM']) process.on(name, () => ending.abort());
   const elector = electorOf(options, storage, {
     onAcquireLeadership: ({ token }) => say('leader', { owner: options.owner, token }),
     onLoseLeadership: ({ reason }) => say('follower', { owner: options.owner, reason }),

@@ -76,7 +76,7 @@ const main = async () => {
     return say('initialised', { shards: count });
   }
   const ending = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => ending.abort());
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => ending.abort());
   await shards.lead(work, { signal: ending.signal });
 };
 

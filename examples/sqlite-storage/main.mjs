@@ -29,7 +29,7 @@ const main = async () => {
   const leaderTimeout = Number(lease);
   const elector = new Elector({ storage, lockfilePath: 'leader/example', serverId: name, leaderTimeout, follow: 'tight' });
   const ended = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => ended.abort());
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => ended.abort());
   const failed = (error) => {
     if (!ended.signal.aborted) console.log(`${name}: ${error.message}`);
   };

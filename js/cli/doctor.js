@@ -1,7 +1,7 @@
 // `edgelect doctor`: whether a store keeps the conditions that leases stand on, step by step.
 import { styleText } from 'node:util';
 import { EXIT, commandOf } from './command.js';
-import { codeOf, electorOptions } from './store.js';
+import { codeOf, electorOptions, visible } from './store.js';
 
 const RACES = 20;
 /** An account has five requests a second of Route 53, for all its zones. */
@@ -81,7 +81,7 @@ class Screen {
   step({ step, finding, why }) {
     this.#clear();
     say(`  ${paint(finding, finding.padEnd(10))}${this.#line(step)}`);
-    if (why) say(`            ${why}`);
+    if (why) say(`            ${visible(why)}`);
   }
 
   end({ store, finding, refusal, clockOffset, clockError }, lockfilePath) {

@@ -57,11 +57,15 @@ export const codeOf = (error, name) => {
   return exitOf(error);
 };
 
+/** Codes of AWS's services that come with a 400 and say that a later request may be taken. */
+const PASSING = /Throttl|LimitExceeded|ThroughputExceeded|TooManyRequests|PriorRequestNotComplete|RequestTimeout$|Transaction|Conflict/;
+
+/** Whether a store has refused, and will go on refusing: what is wrong is here. */
+export const isRefusal = ({ code, status, storeCode }) =>
+  code === 'EDGELECT_STORE' && status >= 400 && status < 500 && ![408, 409, 412, 429].includes(status) && !PASSING.test(storeCode);
+
 /** The exit code of an error. */
-export const exitOf = ({ code, status }) => {
-  const isRefused = code === 'EDGELECT_STORE' && status >= 400 && status < 500 && ![408, 409, 412, 429].includes(status);
-  return code === 'EDGELECT_CONFIG' || isRefused ? EXIT.settings : EXIT.failed;
-};
+export const exitOf = (error) => (error.code === 'EDGELECT_CONFIG' || isRefusal(error) ? EXIT.settings : EXIT.failed);
 
 /** A text of a store or a record on one line, in which nothing moves a cursor. */
 export const visible = (text, most = 500) => String(text).slice(0, most).replace(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, ' ');

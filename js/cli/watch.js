@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { commandOf } from './command.js';
 import { LONGEST_TIMER_MS } from './run.js';
-import { codeOf, jsonOf, look, visible } from './store.js';
+import { codeOf, isRefusal, jsonOf, look, visible } from './store.js';
 import { name, optionsOf, timeOf } from './status.js';
 
 const INTERVAL_MS = 5_000;
@@ -22,7 +22,7 @@ async function follow(options, intervalMs, textOf) {
   for (let first = true; ; first = false) {
     const shown = await look(options).catch((error) => {
       // What is refused at first is wrong, and not one change of many.
-      if (error.code === 'EDGELECT_CONFIG' || (first && error.status >= 400 && error.status < 500)) throw error;
+      if (error.code === 'EDGELECT_CONFIG' || (first && isRefusal(error))) throw error;
       return { group: options.lockfilePath, state: 'unknown', error: visible(error.message) };
     });
     const { state, leaderId, term, lastSlot, paused, error } = shown;

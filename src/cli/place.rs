@@ -5,8 +5,8 @@ use std::ffi::OsStr;
 
 use edgelect::choice::AnyStore;
 use edgelect::look::{Due, look};
-use edgelect::store::Fault;
 use edgelect::store::memory::Memory;
+use edgelect::store::{Fault, FaultKind};
 use edgelect::{Config, ConfigError, Credentials, Native, native, vars};
 use serde_json::Value;
 
@@ -37,6 +37,13 @@ pub enum Failure {
     Machine(String),
 }
 
+/// Whether a store has refused, and will go on refusing: what is wrong is here.
+pub fn is_refusal(fault: &Fault) -> bool {
+    let passing = [408, 409, 412, 429];
+    let refuses = |status| (400..500).contains(&status) && !passing.contains(&status);
+    fault.kind != FaultKind::Unavailable && fault.status.is_some_and(refuses)
+}
+
 impl Failure {
     /// What it says.
     pub fn text(&self) -> &str {
@@ -48,11 +55,9 @@ impl Failure {
 
     /// Its exit code.
     pub fn code(&self) -> i32 {
-        let passing = [408, 409, 412, 429];
-        let is_refusal = |status| (400..500).contains(&status) && !passing.contains(&status);
         match self {
             Self::Settings(_) => code("settings"),
-            Self::Store(fault) if fault.status.is_some_and(is_refusal) => code("settings"),
+            Self::Store(fault) if is_refusal(fault) => code("settings"),
             Self::Store(_) | Self::Machine(_) => code("failed"),
         }
     }

@@ -10,7 +10,7 @@ use futures::future::try_join_all;
 use serde_json::{Value, json};
 
 use super::command::{Flags, code};
-use super::place::{Failure, Place, groups, host, shown};
+use super::place::{Failure, Place, groups, host, is_refusal, shown};
 use super::status::{name, slot, text, time};
 use super::tell;
 
@@ -48,11 +48,7 @@ async fn follow(
         let look = match shown(config, store, host, None).await {
             Ok(look) => look,
             // What is refused at first is wrong, and not one change of many.
-            Err(fault)
-                if told.is_none() && fault.status.is_some_and(|s| (400..500).contains(&s)) =>
-            {
-                return Err(End::Failed(fault));
-            }
+            Err(fault) if told.is_none() && is_refusal(&fault) => return Err(End::Failed(fault)),
             Err(fault) => json!({
                 "group": config.lockfile_path,
                 "state": "unknown",

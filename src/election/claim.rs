@@ -83,6 +83,29 @@ impl Election {
         }
     }
 
+    /// Whether work of a lost term goes on, under which nothing is claimed; and so the problem that there is.
+    fn is_held_back(&mut self) -> bool {
+        let working = self.working.filter(|_| !planted!(CompetesUnderOldWork));
+        let Some(term) = working else { return false };
+        self.held_back = true;
+        // Nothing is written meanwhile, so that a write that failed before is no problem any more.
+        if self.problem.is_none() || self.unwritten {
+            (self.problem, self.unwritten) = (Some(Problem::WorkGoesOn { term }), false);
+        }
+        true
+    }
+
+    /// Whether a lock is not even looked at: that prolongs what a renewal whose answer was lost has left, and nobody may use it.
+    pub(super) fn leaves_lock_alone(&mut self) -> bool {
+        let idle = self.term.is_none() && self.wind_down.is_none();
+        if !(self.unfenced && idle) {
+            return false;
+        }
+        // What the last request has failed of is not asked about meanwhile.
+        self.unwritten |= self.working.is_some();
+        self.is_held_back()
+    }
+
     /// What [`Election::judge`] does, and whether a claim is justified: it is planned, or the look before it.
     pub(super) fn judge_claim(&mut self, now: Now) -> bool {
         if let Some(wind_down) = self.wind_down {
@@ -96,14 +119,8 @@ impl Election {
         if self.term.is_some() || self.failed || self.finished || !goes_on {
             return false;
         }
-        let working = self.working.filter(|_| !planted!(CompetesUnderOldWork));
-        if let Some(term) = working {
-            self.held_back = true;
-            // Nothing is written meanwhile, so that a write that failed before is no problem any more.
-            if self.problem.is_none() || self.unwritten {
-                (self.problem, self.unwritten) = (Some(Problem::WorkGoesOn { term }), false);
-            }
-        } else if (self.competes || planted!(CompetesUntold))
+        if !self.is_held_back()
+            && (self.competes || planted!(CompetesUntold))
             && now.mono_ms >= self.compete_after_ms
             && let Some(round) = self.justified_claim(now)
         {

@@ -71,6 +71,8 @@ impl Election {
             *sent_ms = u64::MAX;
         }
         self.compete_after_ms = self.compete_after_ms.min(now.mono_ms + self.sit_out_ms());
+        // When it will park by the clock as it is now, nobody has said.
+        self.parks_at_ms = None;
         (self.not_before_ms, self.claim_after_ms) = (0, 0);
     }
 

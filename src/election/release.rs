@@ -57,7 +57,8 @@ impl Election {
         if self.finished {
             return;
         }
-        if !finish {
+        // A pause keeps everybody from claiming by itself, and whoever resumes wants a leader.
+        if !finish && reason != LostReason::Paused {
             // Also where the leadership is being given up already, perhaps of a term that was told to nobody: whoever
             // resigns sits out from then on, and never for less than they said before, by another lease.
             self.compete_after_ms = self.compete_after_ms.max(now.mono_ms + self.sit_out_ms());

@@ -85,8 +85,8 @@ impl Desk {
         // Whoever knows no secret is answered, and leaves nothing here.
         // Nor must somebody who has seen a member's question use it again: to take places, or to be taken for the member.
         let member = !secrets || (proven && self.is_new(&question.nonce));
-        // Where nobody takes them they would only lie here.
-        let beats = config.peers.heartbeat_ms.is_some() && is_asked(election, question);
+        // Where nobody takes them they would only lie here. A member names its group.
+        let beats = config.peers.heartbeat_ms.is_some() && question.group == config.lockfile_path;
         if member && beats && is_name(&question.from) && self.heartbeats.len() < MOST_HEARTBEATS {
             self.heartbeats.push((question.from.clone(), now.mono_ms));
         }

@@ -8,6 +8,9 @@ use edgelect::proof::Secrets;
 use crate::driver::Told;
 use crate::driver::prelude::*;
 
+/// A heartbeat of `a`.
+const BEAT: &str = "from=a&group=leader/test.json";
+
 /// What is wrong between the two.
 #[derive(Clone, Copy, Default, PartialEq)]
 enum Way {
@@ -166,7 +169,7 @@ fn who_comes_to_lead_while_its_heartbeat_has_no_answer_hears_its_followers() {
         pair.machine.pass(3_000);
         let now = pair.machine.host.now();
         assert!(pair.follower.0.authority(now).is_some());
-        let _ = pair.follower.0.asked(now, "from=a", 0);
+        let _ = pair.follower.0.asked(now, BEAT, 0);
     }
     assert_eq!(beats(&pair.follower.1), vec![]);
 }
@@ -178,7 +181,7 @@ fn a_heartbeat_of_before_it_led_is_a_sign_of_a_leader_too() {
     pair.way.set(Way::Cut);
     for _ in 0..4 {
         pair.machine.pass(1_000);
-        let _ = pair.follower.0.asked(pair.machine.host.now(), "from=a", 0);
+        let _ = pair.follower.0.asked(pair.machine.host.now(), BEAT, 0);
     }
     assert_eq!(texts(&pair.follower.1), Vec::<String>::new());
     pair.machine.pass(2_100);
@@ -239,10 +242,11 @@ fn whoever_was_never_asked_for_a_heartbeat_or_never_heard_of_is_not_suspected() 
 fn a_question_is_kept_as_a_heartbeat_only_where_one_is_awaited_from_a_name_of_the_group() {
     let beats = Some(500);
     for (heartbeat_ms, query, kept) in [
-        (beats, "from=a", 1),
-        (None, "from=a", 0),
+        (beats, BEAT, 1),
+        (None, BEAT, 0),
+        (beats, "from=a", 0),
         (beats, "from=a&group=other", 0),
-        (beats, "from=a%0Ab", 0),
+        (beats, "from=a%0Ab&group=leader/test.json", 0),
     ] {
         let peers = PeerSettings { heartbeat_ms, ..PeerSettings::default() };
         let settings = Settings { peers, peer_mode: Some(true), ..Settings::default() };

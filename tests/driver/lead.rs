@@ -422,3 +422,26 @@ fn s10_work_that_does_nothing_is_dropped_soon_after_the_machine_slept_through_it
     let dropped_ms = dropped_ms.borrow();
     assert!(dropped_ms.first().is_some_and(|ms| *ms <= woken_ms + 1_000), "{dropped_ms:?}");
 }
+
+/// By the record that is there others wait for an hour.
+#[test]
+fn a_leader_that_is_told_of_a_shorter_lease_writes_it_soon() {
+    let mut machine = Machine::default();
+    let long = Settings {
+        leader_timeout_ms: Some(3_600_000),
+        frequent_interval_ms: Some(1_200_000),
+        max_lease_ms: Some(3_600_000),
+        ..Settings::default()
+    };
+    let (store, handle) = group_of(&machine.host, config_of(long));
+    let _end = machine.elect(&handle, store, &machine.host.clone(), |_| {});
+    machine.pass(10_000);
+    assert!(handle.authority(machine.host.now()).is_some());
+    let before = handle.requests();
+    handle.tell(Input::Configure(Box::new(config())));
+    machine.pass(5_600);
+    assert_eq!(handle.requests().write, before.write + 1);
+    assert!(handle.with(|election| {
+        election.record().is_some_and(|(_, lease)| lease.lease_ms == Some(15_000))
+    }));
+}

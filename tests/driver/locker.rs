@@ -185,6 +185,27 @@ fn a_backend_that_is_away_is_named_in_the_status_and_costs_the_term_at_its_fence
 }
 
 #[test]
+fn a_lock_that_old_work_may_not_use_is_not_prolonged_by_a_look() {
+    let mut machine = Machine::default();
+    let backend = Backend::new(&machine.host);
+    let busy = member(&machine, &backend, "a", 60_000);
+    machine.pass(1_000);
+    // What is sent takes effect, and nobody says so: the lock lasts a lease from the last of these on.
+    backend.failing(|_| Some(Fault::After));
+    machine.at(LEASE_MS);
+    assert_eq!(busy.told.reasons(), [LostReason::Expired]);
+    backend.failing(|_| None);
+    let before = backend.calls().len();
+    let other = member(&machine, &backend, "b", 0);
+    machine.pass(LEASE_MS + 6_000);
+    let calls = backend.calls();
+    assert!(other.remaining_ms(&machine.host).is_some(), "{calls:?}");
+    assert!(calls[before..].iter().all(|call| call.owner_id.starts_with('b')), "{calls:?}");
+    let told = status_of(&busy.handle, &machine.host);
+    assert!(told["error"].as_str().expect("it is told").contains("work"), "{told}");
+}
+
+#[test]
 fn s5_a_new_lease_costs_no_term_and_counts_from_the_next_one_on() {
     let (mut machine, backend, member) = led();
     let leader_timeout_ms = Some(40_000);

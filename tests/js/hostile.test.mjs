@@ -386,7 +386,7 @@ test('what a store says of a signature is shown under its name, and what quotes 
     String.raw`x-amz-security-token\u0022:\u0022hidden`, 'x-amz-security-token&quot;:&quot;hidden', `"authorization":["hidden"]`, 'Authorization: Basic hidden',
     'Authorization=hidden', 'x-amz-s3session-token: hidden', '<SessionToken>hidden</SessionToken>', '<SecretAccessKey>hidden', 'aws_secret_access_key = hidden',
     `{ accessKeyId: 'a', secretAccessKey: 'hidden' }`, 'x-amz-server-side-encryption-customer-key: hidden', 'sent Bearer hidden.hidden.hidden',
-    'Headers.append: "hidden" is an invalid header value.', `hidden ${hex}`, `hidden ${'.'.repeat(300)} AWS4-HMAC-SHA256`,
+    'Headers.append: "hidden" is an invalid header value.', 'Command failed: helper --password hidden', `hidden ${hex}`, `hidden ${'.'.repeat(300)} AWS4-HMAC-SHA256`,
   ];
   for (const quote of quotes) {
     for (const error of [new Error(quote), quote, new Error('failed', { cause: new Error(quote) }), named('Strange', quote)]) {

@@ -1,7 +1,9 @@
 // `edgelect status`, `watch`, `plan` and `completions`: what an operator reads.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import fs from 'node:fs';
+import { createServer } from 'node:http';
 import path from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
@@ -65,6 +67,24 @@ test('a store that fails is 1, one that refuses 2, and a reader that goes away h
   const script = `{ ${PROGRAM.join(' ')} status --json none none none; echo "exit $?" >&2; } | true`;
   const { stderr } = await promisify(execFile)('/bin/sh', ['-c', script], { env: { PATH: process.env.PATH, ...variables() } });
   assert.equal(stderr, 'exit 3\n');
+});
+
+test('a throttled table is a store that fails, whatever its status says', async () => {
+  const server = createServer((request, response) => {
+    request.resume();
+    response.writeHead(400, { 'content-type': 'application/x-amz-json-1.0' });
+    response.end('{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"busy"}');
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const endpoint = `http://127.0.0.1:${server.address().port}`;
+  const variables = { EDGELECT_STORE: 'dynamodb', EDGELECT_TABLE: 'locks', EDGELECT_LOCKFILE_PATH: 'a', EDGELECT_ENDPOINT: endpoint, EDGELECT_REGION: 'us-east-1', EDGELECT_ACCESS_KEY_ID: 'key', EDGELECT_SECRET_ACCESS_KEY: 'hidden' };
+  const told = await edgelect(['status'], { variables });
+  assert.equal(told.code, 1, told.stderr);
+  const watched = begin(['watch', '--interval', '250ms'], { variables });
+  await watched.says(/busy/);
+  watched.kill('SIGINT');
+  assert.deepEqual(await watched.ended, { code: null, signal: 'SIGINT' });
+  server.close();
 });
 
 test('watch prints each change once, with --json as an object a line, until a signal', async () => {

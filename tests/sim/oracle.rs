@@ -695,8 +695,8 @@ impl Oracle {
         view.peer_stale = look.now.mono_ms.saturating_sub(since_ms) > 2 * longest_ms;
     }
 
-    /// It was asked to give up the leadership, and leaves it to others for a lease.
-    pub fn resigns(&mut self, look: Look, lease_ms: u64) {
+    /// It was asked to give up the leadership, and leaves it to others for so long.
+    pub fn resigns(&mut self, look: Look, rest_ms: u64) {
         let view = &mut self.views[look.session];
         let claimed = |open: &usize| {
             let Deed { aim, term, .. } = &self.deeds[*open];
@@ -704,7 +704,7 @@ impl Oracle {
         };
         let claimed = view.open.iter().filter_map(claimed).max();
         view.yielded_term = view.highest_term.max(claimed.unwrap_or(0));
-        view.sits_out_ms = look.now.mono_ms + lease_ms;
+        view.sits_out_ms = view.sits_out_ms.max(look.now.mono_ms + rest_ms);
         // Giving up once more has attempts of its own.
         view.in_doubt = 0;
     }

@@ -20,7 +20,7 @@ use super::requests::Reply;
 use super::slots::Ended;
 use super::store::Asked;
 use super::told;
-use super::world::{World, no_answer};
+use super::world::{World, no_answer, rest_ms};
 
 /// How late a signal may fire while nothing blocks the process: a reading that proves nothing is repeated after 20 ms.
 const LATE_MS: u64 = 25;
@@ -461,9 +461,9 @@ impl World {
         self.history.note(self.now_ms, || format!("s{session} says Lost {term} {reason:?}"));
         self.outside_of(session).standing = None;
         if matches!(reason, LostReason::SteppedDown | LostReason::Paused) {
-            let lease_ms = self.sessions[session].election.config().leader_timeout_ms;
+            let rest_ms = rest_ms(reason, self.sessions[session].election.config());
             let look = self.look(session);
-            self.oracle.resigns(look, lease_ms);
+            self.oracle.resigns(look, rest_ms);
         }
         self.term_ends(session, term, reason);
         self.look_around();

@@ -839,10 +839,14 @@ impl World {
             return;
         }
         let Session { liveness, election, stopping_ms, .. } = &mut self.sessions[session];
-        liveness.is_told(now, &Input::Resign, election.config());
+        let asked = match reason {
+            LostReason::Paused => Input::Stop { park: false },
+            _ => Input::Resign,
+        };
+        liveness.is_told(now, &asked, election.config());
         if stopping_ms.replace(now.mono_ms).is_none() {
-            let lease_ms = election.config().leader_timeout_ms;
-            self.oracle.resigns(Look { session, now }, lease_ms);
+            let rest_ms = rest_ms(reason, election.config());
+            self.oracle.resigns(Look { session, now }, rest_ms);
         }
     }
 
@@ -853,7 +857,9 @@ impl World {
         let Session { election, stopping_ms, liveness, .. } = &mut self.sessions[session];
         if self.oracle.is_asked_late(session, lease) && stopping_ms.is_none() {
             let config = election.config();
-            self.oracle.resigns(look, config.leader_timeout_ms);
+            let pauses = lease.operator.as_ref().is_some_and(|asked| asked.ask == Ask::Pause);
+            let reason = if pauses { LostReason::Paused } else { LostReason::SteppedDown };
+            self.oracle.resigns(look, rest_ms(reason, config));
             liveness.gave_up_untold(look.now, config);
         }
         let own = lease.session.as_ref() == Some(&self.oracle.views[session].name);
@@ -911,4 +917,9 @@ impl World {
 pub fn no_answer() -> Answer {
     let cause = Fault::new(FaultKind::Timeout, "no answer in time");
     Answer { outcome: Outcome::Unknown { retry_after_ms: None, cause }, facts: Facts::default() }
+}
+
+/// For how long whoever gave the leadership up for this reason leaves it to others at least: a pause keeps all from it by itself.
+pub fn rest_ms(reason: LostReason, config: &Config) -> u64 {
+    if reason == LostReason::Paused { 0 } else { config.leader_timeout_ms }
 }

@@ -37,7 +37,7 @@ async fn report(env: &Env, term: &Term<'_, Workerd>) -> Result<()> {
     let url = env.var("REPORT_URL")?.to_string();
     let answer = Fetch::Request(Request::new_with_init(&url, &init)?).send().await?;
     match answer.status_code() {
-        200 => Ok(()),
+        200..=299 => Ok(()),
         status => Err(format!("the report was refused with {status}").into()),
     }
 }

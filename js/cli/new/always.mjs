@@ -6,10 +6,6 @@ import { writeReport } from './report.mjs';
 
 const PAUSE_MS = 60_000;
 
-// Ctrl-C and SIGTERM end the work by its signal and give the lease up, so that another machine can lead at once.
-const ending = new AbortController();
-for (const name of ['SIGINT', 'SIGTERM']) process.once(name, () => ending.abort(new Error('stopped')));
-
 // Called when this machine begins to lead. It goes on until `term.signal` fires.
 const lead = async (term) => {
   console.log(`leads with token ${term.token}`);
@@ -22,12 +18,14 @@ const lead = async (term) => {
 const main = async () => {
   // The bucket and the lease are named in .env.
   const elector = new Elector();
+  // Ctrl-C and SIGTERM end the work by its signal and give the lease up, so that another machine can lead at once.
+  elector.stopOnSignals();
   console.log('waits until it leads');
-  await elector.lead(lead, { signal: ending.signal });
+  await elector.lead(lead);
+  console.log('stopped');
 };
 
 main().catch((error) => {
-  if (ending.signal.aborted) return console.log('stopped');
   console.error(error?.message ?? error);
   process.exitCode = 1;
 });

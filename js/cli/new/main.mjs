@@ -11,9 +11,9 @@ const BACK_MS = 5_000;
 const PAUSE_MS = 1_000;
 const MOST_PAUSES = 30;
 
-// Ctrl-C and SIGTERM end the work by its signal and give the lease up.
+// Ctrl-C and SIGTERM end the work by its signal and give the lease up. A signal may come twice: npm passes it on.
 const ending = new AbortController();
-for (const name of ['SIGINT', 'SIGTERM']) process.once(name, () => ending.abort(new Error('stopped')));
+for (const name of ['SIGINT', 'SIGTERM']) process.on(name, () => ending.abort(new Error('stopped')));
 
 // The store takes no time that lies ahead of its own clock. A machine whose clock is fast waits for that, up to half a
 // minute.
