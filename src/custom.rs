@@ -154,7 +154,7 @@ impl CustomStore {
             Condition::Absent => None,
             Condition::Match(version) => Some(version.0),
         };
-        match self.web.write(&self.key, record.into_body(self.format), etag).await {
+        match self.web.write(&self.key, record.body(self.format), etag).await {
             Settled::Written(etag) => answer(Outcome::Written { version: etag.map(Version) }),
             Settled::Refused => answer(Outcome::Refused),
             other => self.unknown(other),

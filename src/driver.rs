@@ -735,21 +735,6 @@ fn already_there<S: Store>(store: &S, reading: &lease::Reading) -> InitError {
     InitError::Store(Fault::new(FaultKind::Misconfigured, message))
 }
 
-/// Reads a record once, for those who only want to know.
-pub async fn read_back<S: Store, H: Host>(
-    store: &S,
-    host: &H,
-    timeout_ms: u64,
-) -> Option<(Version, Lease)> {
-    let read = Operation::Read { unless: None };
-    match perform_within(store, host, read, timeout_ms).await.outcome {
-        Outcome::Found { version, reading: lease::Reading::Lease(lease) } => {
-            Some((version, *lease))
-        }
-        _ => None,
-    }
-}
-
 fn tombstone(config: &Config, session: &str, storage_ms: u64) -> Lease {
     // `Date` has whole seconds; more than rounding it up would let a first token run ahead of storage time.
     let term = storage_ms.saturating_add(999).max(config.term_floor);

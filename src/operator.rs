@@ -7,6 +7,7 @@
 
 use std::fmt;
 
+use crate::calendar;
 use crate::config::{Config, ConfigError};
 use crate::driver::{Host, UNHURRIED_MS, perform_within};
 use crate::election::Problem;
@@ -16,8 +17,8 @@ use crate::store::{
 };
 use crate::text::{first, quoted};
 
-/// The end of the year 9999, in milliseconds since the Unix epoch: no later time can be written down.
-const LAST_MS: u64 = 253_402_300_799_999;
+/// No later time can be written down.
+const LAST_MS: u64 = calendar::YEAR_9999_MS.unsigned_abs();
 
 /// A lease that ran out so long ago is over, by whatever fraction of a second the store's two times hide, in milliseconds.
 const SURE_MS: i64 = 2_000;

@@ -81,17 +81,6 @@ impl<H: Host, P: Provide> Route53Store<H, P> {
     }
 }
 
-impl<H: Clone, P: Clone> Route53Store<H, P> {
-    /// Another shard of the same zone, with the same credentials and host.
-    ///
-    /// # Errors
-    /// The shard can't be part of a record's name.
-    pub fn at(&self, shard_id: &str) -> Result<Self, ConfigError> {
-        let (host, provider) = (self.host.clone(), self.provider.clone());
-        Ok(Self { protocol: self.protocol.at(shard_id)?, host, provider, judged: self.judged })
-    }
-}
-
 impl<H: Host, P: Provide> S3Store<H, P> {
     /// The object that `config` names. Its `key` is the group's `lockfilePath`.
     ///

@@ -78,14 +78,6 @@ impl From<Vec<u8>> for Record {
 
 impl Record {
     /// The bytes of an object with this record, whose leases are documents of this format.
-    pub fn into_body(self, format: Format) -> Vec<u8> {
-        match self {
-            Self::Lease(lease) => format.write(&lease).into_bytes(),
-            Self::Raw(bytes) => bytes,
-        }
-    }
-
-    /// The same for a record that the caller keeps, because it may write it again.
     pub fn body(&self, format: Format) -> Vec<u8> {
         match self {
             Self::Lease(lease) => format.write(lease).into_bytes(),

@@ -79,6 +79,8 @@ const main = async () => {
     if (!signal.aborted) await once(signal, 'abort');
   };
   await elector.lead(work);
+  // Until the lease is released and those who hold a question are told.
+  await elector.stop();
   await close();
   console.log(`${name} has stopped`);
 };

@@ -170,13 +170,16 @@ const OPTIONS: [&str; 25] = [
 ];
 
 /// What `js/elector.js` takes out of the options before they come here; a misspelt one comes here.
-const JS_OPTIONS: [&str; 13] = [
+const JS_OPTIONS: [&str; 16] = [
     "peerTls",
     "storage",
     "probe",
     "unref",
     "releaseOnStop",
     "warn",
+    "log",
+    "logLevel",
+    "page",
     "onAcquireLeadership",
     "onLoseLeadership",
     "onNewLeader",

@@ -84,7 +84,7 @@ impl Memory {
         if !holds {
             return Outcome::Refused;
         }
-        let record = self.record_of(record.into_body(self.format));
+        let record = self.record_of(record.body(self.format));
         let version = Some(record.version.clone());
         *place = Some(record);
         Outcome::Written { version }

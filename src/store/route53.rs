@@ -237,19 +237,6 @@ impl Route53 {
         Ok(Self { service, config, zone, name, learned: RefCell::default() })
     }
 
-    /// Another shard of the same zone, prefix and domain.
-    ///
-    /// # Errors
-    /// The shard can't be part of a record's name.
-    pub fn at(&self, shard_id: &str) -> Result<Self, ConfigError> {
-        Self::new(Route53Config { shard_id: shard_id.to_owned(), ..self.config.clone() })
-    }
-
-    /// The record's name, such as `lock.jobs.example.com`, without a dot at its end.
-    pub fn record_name(&self) -> &str {
-        &self.name
-    }
-
     /// Values and epoch of a body. The epoch counts from `lastUpdated`, which is storage time by the clock with which the
     /// election counts: neither a step of the wall clock nor the `Date` of something in between reaches it. The second
     /// on top is what `Date` may have been rounded down by. A tombstone's epoch is long past: a member of another make

@@ -87,7 +87,7 @@ impl R2Store {
         // Without a content type: JSON is compressed on its way to members over S3, and its ETag is then a weak one.
         let options = object([("onlyIf", only_if.into())]);
         let bucket = JsValue::from(self.bucket.clone()).unchecked_into::<R2Bucket>();
-        let body = Uint8Array::from(&*record.into_body(self.format));
+        let body = Uint8Array::from(&*record.body(self.format));
         let put = bucket.put(self.key.clone(), body.into(), options)?;
         let written = JsFuture::from(put).await?;
         if written.is_null() {

@@ -215,7 +215,7 @@ impl Store for Stand {
         let (effect, said) = lie.map_or(("keeps", "honest"), |(_, _, effect, said)| (effect, said));
         let (honest, told) = match operation {
             Operation::Write { record, condition } => {
-                let body = record.into_body(Format::Native);
+                let body = record.body(Format::Native);
                 let old = match &condition {
                     Condition::Match(version) => Some(version.clone()),
                     Condition::Absent => None,

@@ -98,7 +98,7 @@ impl Store for Double {
                 self.read(unless, breaks && self.manner == Manner::ReadsStale)
             }
             Operation::Write { record, condition } => {
-                self.write(record.into_body(Format::Native), condition, breaks).await
+                self.write(record.body(Format::Native), condition, breaks).await
             }
             Operation::Delete => Outcome::Rejected(Fault::not_deleted(&self.describe())),
         };

@@ -91,7 +91,9 @@ describe('two nodes', { concurrency: 4 }, () => {
     const { leader, follower } = await newCluster();
     const [{ token }] = leader.all('leads');
     const later = { key: 'kept', value: 'later', token: token + 1, sequence: 1 };
-    const replicated = (entry) => ask(leader, '/replicate', { method: 'POST', body: JSON.stringify(entry) });
+    const sent = (type, entry) => ask(leader, '/replicate', { method: 'POST', body: JSON.stringify(entry), headers: { 'content-type': type } });
+    const replicated = (entry) => sent('application/json', entry);
+    assert.equal((await sent('text/plain', later)).status, 415, 'as a page of somebody else may send it');
     assert.equal((await replicated(later)).status, 200);
     // It would refuse the write itself.
     follower.child.kill('SIGKILL');

@@ -72,7 +72,7 @@ fn what_is_written_for_kubernetes_members_reads_back_and_tells_them_no_less_than
 fn a_lease_that_is_stored_for_kubernetes_members_is_the_same_record() {
     hold(REGRESSIONS, 2_000, draw::lease(), |lease| {
         let native = lease::write(&lease);
-        let stored = Record::from(lease.clone()).into_body(Format::Kubernetes);
+        let stored = Record::from(lease.clone()).body(Format::Kubernetes);
         let (Reading::Lease(before), Reading::Lease(after)) = (lease::read(&native), read(&stored))
         else {
             panic!("{}", String::from_utf8_lossy(&stored))

@@ -9,6 +9,7 @@
 //! Source of the format: <https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html>.
 
 use quick_xml::Reader;
+use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::Event;
 
 use crate::calendar;
@@ -161,7 +162,9 @@ pub(super) fn read_page(
             Event::CData(text) => push(&mut value, &text.xml10_content()),
             Event::GeneralRef(reference) => match reference.resolve_char_ref() {
                 Ok(Some(character)) => push(&mut value, character.encode_utf8(&mut [0; 4])),
-                Ok(None) => push(&mut value, predefined(reference.as_ref())),
+                Ok(None) => {
+                    push(&mut value, resolve_predefined_entity(&reference).unwrap_or("\u{fffd}"));
+                }
                 Err(_) => push(&mut value, "\u{fffd}"),
             },
             Event::End(_) => {
@@ -212,17 +215,6 @@ fn push(value: &mut String, text: &str) {
     } else {
         // Longer than any key: no epoch's name, and no token that is sent back.
         value.push('\u{fffd}');
-    }
-}
-
-fn predefined(name: &str) -> &'static str {
-    match name {
-        "amp" => "&",
-        "lt" => "<",
-        "gt" => ">",
-        "quot" => "\"",
-        "apos" => "'",
-        _ => "\u{fffd}",
     }
 }
 

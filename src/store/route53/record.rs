@@ -13,6 +13,7 @@
 //! Sources: <https://github.com/gurre/shardcoordinator/blob/main/route53lock/route53lock.go> and
 //! <https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/ResourceRecordTypes.html#TXTFormat>.
 
+use crate::calendar;
 use crate::json::Object;
 use crate::lease::{self, Flaw, History, Lease, Reading, Remains, Stamp};
 use crate::store::Version;
@@ -141,8 +142,7 @@ pub(super) fn foreign(owner: String, epoch: u64, ahead_ms: u64, own_lease_ms: u6
     Lease { lease_ms: Some(lease_ms), ..Lease::bare(owner, last_updated) }
 }
 
-/// The last millisecond of the year 9999.
-const MAX_STAMP_MS: u64 = 253_402_300_799_999;
+const MAX_STAMP_MS: u64 = calendar::YEAR_9999_MS.unsigned_abs();
 
 /// The version of a record set: its values, sorted, a line each, under a line with the TTL if that is not ours. It is
 /// all that a DELETE has to say. `None` if it is too long for a batch, or has what no line can carry.
