@@ -23,7 +23,7 @@ const SECRETS = [
   String.raw`\b(?:bearer|basic)\s+[a-z0-9+/=_.~-]{16}`,
   String.raw`\bsig=`,
   // So Node tells of a program that gives keys: with its whole command line.
-  '^command failed',
+  String.raw`\bcommand failed\b`,
   // So undici tells of a key or a token with a line end in it, which it shows.
   'invalid header value',
 ].map((pattern) => new RegExp(pattern, 'i'));

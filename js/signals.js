@@ -1,6 +1,6 @@
 // The signals that a process is told to end by.
 import { EdgelectError, textOf, wrongOption } from './errors.js';
-import { hasSingleClock, setTimer, unrefTimer } from './host.js';
+import { hasSingleClock, setTimer } from './host.js';
 
 /** Within what time two of one signal are one: npm passes on what a terminal has sent to all processes. */
 const SAME_SIGNAL_MS = 500;
@@ -37,9 +37,10 @@ const listen = (name, stop) => {
   let of = listeners.get(name);
   if (!of) {
     of = { stops: new Set(), cameMs: -Infinity, hear: () => hear(name) };
-    globalThis.process.on(name, of.hear);
-    listeners.set(name, of);
   }
+  // Somebody may have removed all listeners of the process.
+  if (!globalThis.process.listeners(name).includes(of.hear)) globalThis.process.on(name, of.hear);
+  listeners.set(name, of);
   of.stops.add(stop);
 };
 
@@ -59,6 +60,8 @@ const end = (name, of) => {
 
 const hear = (name) => {
   const of = listeners.get(name);
+  // Another listener of this very signal may have taken it back.
+  if (!of) return;
   const nowMs = performance.now();
   if (nowMs - of.cameMs < SAME_SIGNAL_MS) return;
   of.cameMs = nowMs;

@@ -174,6 +174,23 @@ test('many electors of one process wait for a signal by one listener', async () 
   await electors[1].stop();
 });
 
+test('a listener that takes it back in the same signal, or all listeners, breaks nothing', async () => {
+  const elector = member(new MemoryStorage());
+  let forget = () => {};
+  process.once('SIGUSR2', () => forget());
+  forget = elector.stopOnSignals(['SIGUSR2']);
+  process.emit('SIGUSR2');
+  await elector.start();
+  await elector.stop();
+  elector.stopOnSignals(['SIGUSR2']);
+  process.removeAllListeners('SIGUSR2');
+  const other = member(new MemoryStorage());
+  const last = other.stopOnSignals(['SIGUSR2']);
+  assert.equal(process.listenerCount('SIGUSR2'), 1);
+  last();
+  process.removeAllListeners('SIGUSR2');
+});
+
 test('signals of which one can never come, or that nobody can catch, are refused, and no listener is left', async () => {
   const before = process.listenerCount('SIGTERM');
   const elector = member(await newGroup());
